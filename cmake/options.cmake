@@ -1,0 +1,34 @@
+# Flags every target of ours is compiled with; third-party headers are SYSTEM and stay quiet.
+add_library(epsweep_options INTERFACE)
+target_include_directories(epsweep_options INTERFACE ${CMAKE_SOURCE_DIR}/src)
+target_compile_options(
+  epsweep_options
+  INTERFACE -Wall
+            -Wextra
+            -Wconversion
+            -Wsign-conversion
+            -Wshadow
+            -Wnon-virtual-dtor
+            -Woverloaded-virtual
+            # GCC 12 sees ghosts in inlined std::string code (GCC bugs 105329, 105562).
+            $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-maybe-uninitialized>
+            $<$<BOOL:${EPSWEEP_WERROR}>:-Werror>)
+# Hot loops are compiled for several instruction sets and chosen at start-up. Not under sanitizers:
+# their run-time is not ready when the choice is made.
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64" AND NOT EPSWEEP_SANITIZE)
+  set(multiversion "__attribute__((target_clones(\"avx512f\",\"avx2\",\"default\")))")
+endif()
+target_compile_definitions(epsweep_options INTERFACE "EPSWEEP_MULTIVERSION=${multiversion}")
+if(EPSWEEP_SANITIZE)
+  add_compile_options(-fsanitize=${EPSWEEP_SANITIZE} -fno-omit-frame-pointer
+                      -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${EPSWEEP_SANITIZE})
+endif()
+
+# An object library of one src/ folder. Object libraries, because self-registering catalog entries
+# vanish silently from static ones.
+function(epsweep_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "" "SOURCES;LINK")
+  add_library(epsweep_${name} OBJECT ${ARG_SOURCES})
+  target_link_libraries(epsweep_${name} PUBLIC epsweep_options ${ARG_LINK})
+endfunction()

@@ -1,0 +1,30 @@
+// What the operating system says about this process and host (Linux).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace epsweep {
+
+// CLOCK_MONOTONIC, seconds: one clock for all processes of a host, unlike MPI_Wtime.
+double monotonic_s();
+// CPU seconds used by all threads of this process.
+double process_cpu_s();
+// CPU seconds used by everything on the host since boot (user, nice, system, irq, softirq, steal);
+// absent where /proc/stat cannot be read.
+std::optional<double> host_busy_cpu_s();
+
+// Cores this process may run on (affinity mask).
+int num_allowed_cores();
+// Cores of the whole host.
+int num_online_cores();
+std::string host_name();
+std::string cpu_model();
+// Largest cache size the kernel names for core 0; 0 where unknown.
+std::int64_t last_level_cache_bytes();
+std::int64_t memory_total_bytes();
+// Largest resident set of this process so far.
+std::int64_t peak_resident_bytes();
+
+}  // namespace epsweep
