@@ -1,0 +1,30 @@
+// The names an experiment may use, as facts: plan/ checks experiments against them without knowing
+// who implements what. app/ fills them from the registries that are linked in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace epsweep {
+
+// One parameter of a distribution: a key beside `distribution:` in the experiment file.
+struct ParamSpec {
+  enum class Kind { number, count, file };
+  std::string name;
+  Kind kind = Kind::number;
+  double min = 0, max = 0, default_value = 0;  // of number and count
+  std::string help;
+};
+
+struct DistributionInfo {
+  std::string name;
+  std::string summary;
+  std::vector<ParamSpec> params;  // a file parameter has no default and is required
+};
+
+struct Catalogs {
+  std::vector<DistributionInfo> distributions;
+  std::vector<std::string> placements, transports, grouped_gemms;
+};
+
+}  // namespace epsweep

@@ -1,0 +1,105 @@
+#include "plan/plan.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+
+namespace epsweep {
+namespace {
+
+// The axes that only change what runs, not the load: the innermost ones.
+void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepPoint>& points) {
+  for (const Routing& routing : spec.routing) {
+    for (const std::string& placement : spec.placement) {
+      for (const std::string& transport : spec.transport) {
+        point.routing = routing;
+        point.placement = placement;
+        point.transport = transport;
+        point.index = static_cast<int>(points.size());
+        points.push_back(point);
+      }
+    }
+  }
+}
+
+SweepPoint fixed_part(const SweepSpec& spec) {
+  SweepPoint point;
+  point.model = spec.model;
+  point.groups = spec.groups;
+  point.weight_cache = spec.weight_cache;
+  point.allow_empty_ranks = spec.allow_empty_ranks;
+  point.layers = spec.layers;
+  point.warmup = spec.warmup;
+  point.iterations = spec.iterations;
+  point.seed = spec.seed;
+  point.step = spec.step;
+  return point;
+}
+
+}  // namespace
+
+Plan make_plan(const SweepSpec& spec) {
+  Plan plan;
+  SweepPoint point = fixed_part(spec);
+  for (point.repeat = 0; point.repeat < spec.repeats; ++point.repeat) {
+    for (const Mapping mapping : spec.mapping) {
+      for (const DType dtype : spec.dtype) {
+        for (const std::string& grouped_gemm : spec.grouped_gemm) {
+          for (const int ep_size : spec.ep_sizes) {
+            for (const Concurrency& concurrency : spec.concurrency) {
+              point.mapping = mapping;
+              point.dtype = dtype;
+              point.grouped_gemm = grouped_gemm;
+              point.ep_size = ep_size;
+              point.concurrency = concurrency;
+              append_variants(spec, point, plan.points);
+            }
+          }
+        }
+      }
+    }
+  }
+  Fingerprint fingerprint;
+  for (const char c : to_json_line(sweep_spec_json(spec))) {
+    fingerprint.add(static_cast<unsigned char>(c));
+  }
+  plan.fingerprint = fingerprint.value();
+  return plan;
+}
+
+GroupLayout group_layout(int world_size, int ep_size, Mapping mapping, Groups groups) {
+  EPS_EXPECT(ep_size >= 1 && ep_size <= world_size, "ep_size outside 1 to world_size");
+  const int max_groups = world_size / ep_size;
+  GroupLayout layout;
+  layout.ep_size = ep_size;
+  layout.num_groups = groups == Groups::fill ? max_groups : 1;
+  for (int rank = 0; rank < world_size; ++rank) {
+    // packed: rank = group * P + ep_rank. spread: rank = ep_rank * (W / P) + group.
+    const int group = mapping == Mapping::packed ? rank / ep_size : rank % max_groups;
+    const int ep_rank = mapping == Mapping::packed ? rank % ep_size : rank / max_groups;
+    const bool idle = group >= layout.num_groups || ep_rank >= ep_size;
+    layout.group_of_rank.push_back(idle ? -1 : group);
+    layout.ep_rank_of_rank.push_back(idle ? -1 : ep_rank);
+    if (idle) layout.idle_ranks.push_back(rank);
+  }
+  return layout;
+}
+
+void check_world(const SweepSpec& spec, int world_size) {
+  std::vector<int> too_wide, legal;
+  for (const int ep_size : spec.ep_sizes) {
+    (ep_size > world_size ? too_wide : legal).push_back(ep_size);
+  }
+  if (too_wide.empty()) return;
+  throw ConfigError(fmt::format(
+      "ep_sizes asks for EP {} but MPI started {} rank{}; of the EP sizes listed these fit: {}; "
+      "start at least {} ranks, or pass --set ep_sizes=[...]",
+      join(too_wide), world_size, world_size == 1 ? "" : "s", legal.empty() ? "none" : join(legal),
+      *std::max_element(too_wide.begin(), too_wide.end())));
+}
+
+}  // namespace epsweep

@@ -1,0 +1,122 @@
+#include "plan/sweep_point.h"
+
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/random.h"
+#include "base/text.h"
+
+namespace epsweep {
+
+double Routing::param(const std::string& name) const {
+  for (const Param& param : params) {
+    if (param.name == name) return param.value;
+  }
+  throw RunError(fmt::format("distribution {} has no parameter {}", distribution, name));
+}
+
+std::string Routing::label() const {
+  std::vector<std::string> parts;
+  for (const Param& param : params) parts.push_back(fmt::format("{}={}", param.name, param.value));
+  if (!file.empty()) parts.push_back("file=" + file);
+  return parts.empty() ? distribution : fmt::format("{}({})", distribution, join(parts, " "));
+}
+
+std::int64_t SweepPoint::tokens_global() const {
+  switch (concurrency.mode) {
+    case ConcurrencyMode::fixed_global:
+      return concurrency.tokens;
+    case ConcurrencyMode::fixed_per_rank:
+      return concurrency.tokens * ep_size;
+    case ConcurrencyMode::listed:
+      break;
+  }
+  return std::accumulate(concurrency.tokens_per_rank.begin(), concurrency.tokens_per_rank.end(),
+                         std::int64_t{0});
+}
+
+std::vector<std::int64_t> near_equal_split(std::int64_t total, int parts) {
+  EPS_EXPECT(total >= 0 && parts >= 1, "split of a negative total or into no parts");
+  std::vector<std::int64_t> shares(static_cast<std::size_t>(parts), total / parts);
+  for (std::size_t i = 0; i < static_cast<std::size_t>(total % parts); ++i) ++shares[i];
+  return shares;
+}
+
+std::vector<TokenRange> token_ranges(const SweepPoint& point) {
+  const std::vector<std::int64_t> shares =
+      point.concurrency.mode == ConcurrencyMode::listed
+          ? point.concurrency.tokens_per_rank
+          : near_equal_split(point.tokens_global(), point.ep_size);
+  std::vector<TokenRange> ranges;
+  std::int64_t begin = 0;
+  for (const std::int64_t share : shares) {
+    ranges.push_back({begin, begin + share});
+    begin += share;
+  }
+  return ranges;
+}
+
+std::string point_id(const SweepPoint& point) {
+  Json json = sweep_point_json(point);
+  json.erase("index");
+  Fingerprint fingerprint;
+  for (const char c : to_json_line(json)) fingerprint.add(static_cast<unsigned char>(c));
+  return hex64(fingerprint.value());
+}
+
+std::string point_label(const SweepPoint& point) {
+  const std::string load = point.concurrency.mode == ConcurrencyMode::listed
+                               ? fmt::format("{} tokens", point.tokens_global())
+                               : std::to_string(point.concurrency.tokens);
+  return fmt::format("EP{} {} {} {} {} {} {}", point.ep_size, to_string(point.concurrency.mode),
+                     load, point.routing.label(), point.placement, point.transport,
+                     point.grouped_gemm);
+}
+
+std::optional<std::string> infeasible_reason(const SweepPoint& point) {
+  if (point.ep_size > point.model.num_experts && !point.allow_empty_ranks) {
+    return fmt::format(
+        "ep_size {} exceeds the {} experts of {}; allow_empty_ranks: true runs it "
+        "with {} ranks that own none",
+        point.ep_size, point.model.num_experts, point.model.name,
+        point.ep_size - point.model.num_experts);
+  }
+  if (point.concurrency.mode == ConcurrencyMode::listed &&
+      point.concurrency.tokens_per_rank.size() != static_cast<std::size_t>(point.ep_size)) {
+    return fmt::format("tokens_per_rank lists {} ranks, ep_size is {}",
+                       point.concurrency.tokens_per_rank.size(), point.ep_size);
+  }
+  return std::nullopt;
+}
+
+Json sweep_point_json(const SweepPoint& point) {
+  return {
+      {"index", point.index},
+      {"ep_size", point.ep_size},
+      {"concurrency", to_string(point.concurrency.mode)},
+      {"tokens_global", point.tokens_global()},
+      {"tokens", point.concurrency.mode == ConcurrencyMode::listed
+                     ? Json(point.concurrency.tokens_per_rank)
+                     : Json(point.concurrency.tokens)},
+      {"routing", routing_json(point.routing)},
+      {"placement", point.placement},
+      {"transport", point.transport},
+      {"grouped_gemm", point.grouped_gemm},
+      {"dtype", to_string(point.dtype)},
+      {"mapping", to_string(point.mapping)},
+      {"groups", to_string(point.groups)},
+      {"weight_cache", to_string(point.weight_cache)},
+      {"allow_empty_ranks", point.allow_empty_ranks},
+      {"layers", point.layers},
+      {"warmup", point.warmup},
+      {"iterations", point.iterations},
+      {"repeat", point.repeat},
+      {"seed", point.seed},
+      {"step", point.step},
+      {"model", model_shape_json(point.model)},
+  };
+}
+
+}  // namespace epsweep

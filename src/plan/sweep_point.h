@@ -1,0 +1,61 @@
+// One point of a sweep: a value that holds everything that can change a number.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "plan/sweep_spec.h"
+
+namespace epsweep {
+
+struct SweepPoint {
+  int index = 0;  // position in the plan
+  ModelShape model;
+  int ep_size = 1;
+  Concurrency concurrency;
+  Routing routing;
+  std::string placement;
+  std::string transport;
+  std::string grouped_gemm;
+  DType dtype = DType::bf16;
+  Mapping mapping = Mapping::packed;
+  Groups groups = Groups::fill;
+  WeightCache weight_cache = WeightCache::flush;
+  bool allow_empty_ranks = false;
+  int layers = 1;
+  int warmup = 0;
+  int iterations = 1;
+  int repeat = 0;
+  std::uint64_t seed = 1;
+  std::int64_t step = 0;
+
+  // C of one EP group.
+  std::int64_t tokens_global() const;
+};
+
+// Tokens [begin, end) of the group's 0..C-1 that live on one EP rank.
+struct TokenRange {
+  std::int64_t begin = 0, end = 0;
+  std::int64_t size() const { return end - begin; }
+};
+
+// C split over EP ranks: uneven by at most one, larger shares first, unless listed by hand.
+std::vector<TokenRange> token_ranges(const SweepPoint& point);
+
+// Sizes of `parts` near-equal shares of `total`: uneven by at most one, larger shares first.
+std::vector<std::int64_t> near_equal_split(std::int64_t total, int parts);
+
+// 16 hex digits over every field but `index`.
+std::string point_id(const SweepPoint& point);
+
+// "EP8 fixed_global 256 zipf(zipf_alpha=1.2)": for messages and progress lines.
+std::string point_label(const SweepPoint& point);
+
+// Why the point cannot run whatever the machine; absent if it can.
+std::optional<std::string> infeasible_reason(const SweepPoint& point);
+
+Json sweep_point_json(const SweepPoint& point);
+
+}  // namespace epsweep

@@ -1,0 +1,51 @@
+#include "plan/sweep_spec.h"
+
+namespace epsweep {
+namespace {
+
+Json concurrency_json(const SweepSpec& spec) {
+  Json json = Json::object();
+  for (const Concurrency& load : spec.concurrency) {
+    json[to_string(load.mode)].push_back(
+        load.mode == ConcurrencyMode::listed ? Json(load.tokens_per_rank) : Json(load.tokens));
+  }
+  return json;
+}
+
+}  // namespace
+
+Json routing_json(const Routing& routing) {
+  Json json = {{"distribution", routing.distribution}};
+  for (const Routing::Param& param : routing.params) json[param.name] = param.value;
+  if (!routing.file.empty()) json["file"] = routing.file;
+  return json;
+}
+
+Json sweep_spec_json(const SweepSpec& spec) {
+  Json routing = Json::array(), dtypes = Json::array(), mappings = Json::array();
+  for (const Routing& one : spec.routing) routing.push_back(routing_json(one));
+  for (const DType dtype : spec.dtype) dtypes.push_back(to_string(dtype));
+  for (const Mapping mapping : spec.mapping) mappings.push_back(to_string(mapping));
+  return {{"name", spec.name},
+          {"description", spec.description},
+          {"model", model_shape_json(spec.model)},
+          {"ep_sizes", spec.ep_sizes},
+          {"concurrency", concurrency_json(spec)},
+          {"routing", std::move(routing)},
+          {"placement", spec.placement},
+          {"transport", spec.transport},
+          {"grouped_gemm", spec.grouped_gemm},
+          {"dtype", std::move(dtypes)},
+          {"mapping", std::move(mappings)},
+          {"groups", to_string(spec.groups)},
+          {"weight_cache", to_string(spec.weight_cache)},
+          {"allow_empty_ranks", spec.allow_empty_ranks},
+          {"layers", spec.layers},
+          {"warmup", spec.warmup},
+          {"iterations", spec.iterations},
+          {"repeats", spec.repeats},
+          {"seed", spec.seed},
+          {"step", spec.step}};
+}
+
+}  // namespace epsweep

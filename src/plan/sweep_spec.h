@@ -1,0 +1,104 @@
+// An experiment file as values: the axes of a sweep and what is held fixed.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/json.h"
+#include "plan/catalogs.h"
+#include "plan/model_shape.h"
+
+namespace epsweep {
+
+// Which token count is held while EP size varies. `listed` fixes every rank's count by hand, so it
+// fits one EP size only.
+enum class ConcurrencyMode { fixed_global, fixed_per_rank, listed };
+// Which world ranks form a group: neighbours, or ranks as far apart as possible.
+enum class Mapping { packed, spread };
+// How many groups run: as many as the world holds, or one.
+enum class Groups { fill, single };
+// What timed iterations find in the caches: weights flushed before each one, or left as they are.
+enum class WeightCache { flush, warm };
+
+inline const std::vector<std::string> kConcurrencyModeNames = {"fixed_global", "fixed_per_rank",
+                                                               "listed"};
+inline const std::vector<std::string> kMappingNames = {"packed", "spread"};
+inline const std::vector<std::string> kGroupsNames = {"fill", "single"};
+inline const std::vector<std::string> kWeightCacheNames = {"flush", "warm"};
+inline const std::vector<std::string> kDTypeNames = {"bf16", "fp32"};
+
+inline const std::string& to_string(ConcurrencyMode mode) {
+  return kConcurrencyModeNames[static_cast<std::size_t>(mode)];
+}
+inline const std::string& to_string(Mapping mapping) {
+  return kMappingNames[static_cast<std::size_t>(mapping)];
+}
+inline const std::string& to_string(Groups groups) {
+  return kGroupsNames[static_cast<std::size_t>(groups)];
+}
+inline const std::string& to_string(WeightCache cache) {
+  return kWeightCacheNames[static_cast<std::size_t>(cache)];
+}
+
+// One load of the ladder.
+struct Concurrency {
+  ConcurrencyMode mode = ConcurrencyMode::fixed_global;
+  std::int64_t tokens = 0;                    // tokens_global or tokens_per_rank, as the mode says
+  std::vector<std::int64_t> tokens_per_rank;  // of `listed` only
+};
+
+// A distribution with its parameters, defaults filled in, in the catalog's order.
+struct Routing {
+  struct Param {
+    std::string name;
+    double value = 0;
+  };
+  std::string distribution;
+  std::vector<Param> params;
+  std::string file;  // of recorded distributions; relative to the experiment file's folder
+
+  double param(const std::string& name) const;  // throws RunError for a name that is not there
+  std::string label() const;                    // "zipf(zipf_alpha=1.2)"
+};
+
+struct SweepSpec {
+  std::string name;
+  std::string description;
+  ModelShape model;
+  std::vector<int> ep_sizes;
+  std::vector<Concurrency> concurrency;
+  std::vector<Routing> routing;
+  std::vector<std::string> placement;
+  std::vector<std::string> transport;
+  std::vector<std::string> grouped_gemm;
+  std::vector<DType> dtype;
+  std::vector<Mapping> mapping;
+  Groups groups = Groups::fill;
+  WeightCache weight_cache = WeightCache::flush;
+  bool allow_empty_ranks = false;  // EP sizes above num_experts: ranks without experts join in
+  int layers = 1;
+  int warmup = 2;
+  int iterations = 20;
+  int repeats = 1;
+  std::uint64_t seed = 1;
+  std::int64_t step = 0;  // which step of the request stream the routing is drawn for
+};
+
+// Where names and files of an experiment are looked up.
+struct SpecSources {
+  std::string models_dir;  // holds NAME.yaml
+  Catalogs catalogs;
+};
+
+// Reads an experiment; `overrides` are "dotted.path=value" and win over the file.
+// Throws ConfigError: file, line, dotted path, what is wrong, nearest valid name.
+SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
+                          const std::vector<std::string>& overrides, const SpecSources& sources);
+
+Json routing_json(const Routing& routing);
+// Every effective value, defaults included.
+Json sweep_spec_json(const SweepSpec& spec);
+
+}  // namespace epsweep

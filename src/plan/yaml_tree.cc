@@ -1,0 +1,152 @@
+#include "plan/yaml_tree.h"
+
+#include <algorithm>
+#include <cctype>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <yaml-cpp/yaml.h>
+
+#include "base/error.h"
+
+namespace epsweep {
+namespace {
+
+constexpr int kMaxDepth = 32;
+constexpr int kMaxNodes = 100'000;
+
+std::string child_path(const std::string& parent, const std::string& name) {
+  return parent.empty() ? name : parent + "." + name;
+}
+
+struct Converter {
+  std::string file;
+  int num_nodes = 0;
+
+  YamlNode convert(const YAML::Node& source, const std::string& path, int depth) {
+    YamlNode node;
+    node.file = file;
+    node.path = path;
+    node.line = source.Mark().line + 1;
+    if (depth > kMaxDepth || ++num_nodes > kMaxNodes) {
+      throw ConfigError(fmt::format("{}: nested too deeply or too large", node.where()));
+    }
+    switch (source.Type()) {
+      case YAML::NodeType::Scalar:
+        node.kind = YamlNode::Kind::scalar;
+        node.scalar = source.Scalar();
+        node.quoted = source.Tag() == "!";
+        break;
+      case YAML::NodeType::Sequence:
+        convert_list(source, depth, node);
+        break;
+      case YAML::NodeType::Map:
+        convert_map(source, depth, node);
+        break;
+      case YAML::NodeType::Null:
+      case YAML::NodeType::Undefined:
+        break;
+    }
+    return node;
+  }
+
+  void convert_list(const YAML::Node& source, int depth, YamlNode& node) {
+    node.kind = YamlNode::Kind::list;
+    for (const YAML::Node& item : source) {
+      const std::string name = std::to_string(node.items.size());
+      node.items.push_back(convert(item, child_path(node.path, name), depth + 1));
+    }
+  }
+
+  void convert_map(const YAML::Node& source, int depth, YamlNode& node) {
+    node.kind = YamlNode::Kind::map;
+    for (const auto& pair : source) {
+      const int line = pair.first.Mark().line + 1;
+      if (!pair.first.IsScalar()) {
+        throw ConfigError(fmt::format("{}:{}: a key must be a plain word", file, line));
+      }
+      const std::string key = pair.first.Scalar();
+      for (const YamlEntry& earlier : node.entries) {
+        if (earlier.key == key) {
+          throw ConfigError(fmt::format("{}:{}: {}: this key already stands on line {}", file, line,
+                                        child_path(node.path, key), earlier.line));
+        }
+      }
+      node.entries.push_back(
+          {key, line, convert(pair.second, child_path(node.path, key), depth + 1)});
+    }
+  }
+};
+
+YamlNode* find_or_make(YamlNode& node, const std::string& word) {
+  if (node.kind == YamlNode::Kind::list) {
+    const bool is_position =
+        !word.empty() && word.size() < 9 &&
+        std::all_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!is_position || std::stoul(word) >= node.items.size()) {
+      throw ConfigError(fmt::format("--set: {}: '{}' is not a position in this list of {}",
+                                    node.path, word, node.items.size()));
+    }
+    return &node.items[std::stoul(word)];
+  }
+  if (node.kind == YamlNode::Kind::scalar) {
+    throw ConfigError(
+        fmt::format("--set: {}: holds a single value, so it has no '{}' inside", node.path, word));
+  }
+  node.kind = YamlNode::Kind::map;
+  for (YamlEntry& entry : node.entries) {
+    if (entry.key == word) return &entry.value;
+  }
+  YamlNode made;
+  made.file = "--set";
+  made.line = 1;
+  made.path = child_path(node.path, word);
+  node.entries.push_back({word, 1, std::move(made)});
+  return &node.entries.back().value;
+}
+
+void move_below(YamlNode& node, const std::string& path) {
+  node.path = path;
+  for (std::size_t i = 0; i < node.items.size(); ++i) {
+    move_below(node.items[i], child_path(path, std::to_string(i)));
+  }
+  for (YamlEntry& entry : node.entries) move_below(entry.value, child_path(path, entry.key));
+}
+
+}  // namespace
+
+std::string YamlNode::where() const {
+  const std::string place = fmt::format("{}:{}", file, line);
+  return path.empty() ? place : place + ": " + path;
+}
+
+YamlNode parse_yaml(std::string_view text, const std::string& file) {
+  try {
+    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
+    if (documents.size() > 1) {
+      throw ConfigError(
+          fmt::format("{}: holds {} documents, expected one", file, documents.size()));
+    }
+    Converter converter{.file = file};
+    return converter.convert(documents.empty() ? YAML::Node() : documents.front(), "", 0);
+  } catch (const YAML::Exception& error) {
+    throw ConfigError(
+        fmt::format("{}:{}: not valid YAML: {}", file, error.mark.line + 1, error.msg));
+  }
+}
+
+void apply_override(YamlNode& root, const std::string& assignment) {
+  const std::size_t equals = assignment.find('=');
+  if (equals == std::string::npos || equals == 0) {
+    throw ConfigError(
+        fmt::format("--set {}: expected dotted.path=value, such as seed=7", assignment));
+  }
+  YamlNode* target = &root;
+  std::istringstream words(assignment.substr(0, equals));
+  for (std::string word; std::getline(words, word, '.');) target = find_or_make(*target, word);
+  YamlNode value = parse_yaml(assignment.substr(equals + 1), "--set");
+  move_below(value, target->path);
+  *target = std::move(value);
+}
+
+}  // namespace epsweep
