@@ -1,0 +1,27 @@
+#include "costs/ffn_work.h"
+
+namespace epsweep {
+
+FfnWork ffn_work(const ModelShape& model, DType dtype,
+                 const std::vector<std::int64_t>& rows_per_expert) {
+  FfnWork work;
+  for (const std::int64_t rows : rows_per_expert) {
+    work.routed_rows += rows;
+    if (rows > 0) ++work.touched_experts;
+  }
+  work.flops = 2 * work.routed_rows * model.expert_params();
+  work.weight_bytes = work.touched_experts * model.expert_params() * bytes_of(dtype);
+  return work;
+}
+
+std::vector<std::int64_t> weight_bytes_per_rank(const ModelShape& model, DType dtype,
+                                                const Placement& placement) {
+  std::vector<std::int64_t> bytes;
+  for (const std::vector<int>& experts : placement.experts_of_rank) {
+    bytes.push_back(static_cast<std::int64_t>(experts.size()) * model.expert_params() *
+                    bytes_of(dtype));
+  }
+  return bytes;
+}
+
+}  // namespace epsweep

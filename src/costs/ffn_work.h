@@ -1,0 +1,30 @@
+// Operations and bytes of the expert FFN.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/dtype.h"
+#include "plan/model_shape.h"
+#include "workload/placement.h"
+
+namespace epsweep {
+
+// flops = 2 * routed_rows * expert_params (multiply and add; activation not counted; padding not
+// counted). weight_bytes = touched_experts * expert_params * bytes of the dtype, where an expert is
+// touched if it has at least one row.
+struct FfnWork {
+  std::int64_t routed_rows = 0;
+  std::int64_t touched_experts = 0;
+  std::int64_t flops = 0;
+  std::int64_t weight_bytes = 0;
+};
+
+FfnWork ffn_work(const ModelShape& model, DType dtype,
+                 const std::vector<std::int64_t>& rows_per_expert);
+
+// Weights resident on each EP rank: [ep_size], for one layer.
+std::vector<std::int64_t> weight_bytes_per_rank(const ModelShape& model, DType dtype,
+                                                const Placement& placement);
+
+}  // namespace epsweep

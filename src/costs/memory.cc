@@ -1,0 +1,54 @@
+#include "costs/memory.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "costs/ffn_work.h"
+
+namespace epsweep {
+namespace {
+
+std::int64_t most_tokens(const SweepPoint& point) {
+  std::int64_t most = 0;
+  for (const TokenRange& tokens : token_ranges(point)) most = std::max(most, tokens.size());
+  return most;
+}
+
+std::string binary_size(std::int64_t bytes) {
+  const auto value = static_cast<double>(bytes);
+  if (value >= 0x1.0p30) return fmt::format("{:.1f} GiB", value / 0x1.0p30);
+  if (value >= 0x1.0p20) return fmt::format("{:.1f} MiB", value / 0x1.0p20);
+  return fmt::format("{:.1f} KiB", value / 0x1.0p10);
+}
+
+}  // namespace
+
+MemoryNeed memory_need(const SweepPoint& point, const Placement& placement,
+                       std::int64_t max_recv_rows) {
+  const ModelShape& model = point.model;
+  const std::int64_t element = bytes_of(point.dtype);
+  const std::vector<std::int64_t> expert_bytes =
+      weight_bytes_per_rank(model, point.dtype, placement);
+  const std::int64_t gate_bytes = model.num_experts * model.hidden_dim * bytes_of(DType::fp32);
+  const std::int64_t tokens = most_tokens(point);
+  const std::int64_t io_row = model.expert_io_dim * element;
+  const std::int64_t inner_row = (model.gate_up_cols() + model.ffn_dim) * element;
+
+  MemoryNeed need;
+  need.weight_bytes =
+      point.layers * (*std::max_element(expert_bytes.begin(), expert_bytes.end()) + gate_bytes);
+  need.activation_bytes = tokens * model.hidden_dim * element + 2 * tokens * model.top_k * (io_row + 4) +
+                          max_recv_rows * (4 * io_row + inner_row) +
+                          tokens * model.expert_io_dim * bytes_of(DType::fp32);
+  return need;
+}
+
+std::optional<std::string> memory_shortfall(const MemoryNeed& need, std::int64_t available_bytes) {
+  const std::int64_t missing = need.total() - available_bytes;
+  if (missing <= 0) return std::nullopt;
+  return fmt::format("needs {} per rank, {} available: {} short", binary_size(need.total()),
+                     binary_size(available_bytes), binary_size(missing));
+}
+
+}  // namespace epsweep

@@ -1,0 +1,37 @@
+// What a rank's memory must hold for a point.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "plan/sweep_point.h"
+#include "workload/placement.h"
+
+namespace epsweep {
+
+// Shared experts, KV cache and library buffers are not in it.
+struct MemoryNeed {
+  std::int64_t weight_bytes = 0;      // largest rank, all layers; fp32 gate weights included
+  std::int64_t activation_bytes = 0;  // largest rank: tokens, send, receive, inner and output rows
+  std::int64_t total() const { return weight_bytes + activation_bytes; }
+};
+
+// `max_recv_rows` R: the most rows any rank receives in any layer. With T the most tokens of any
+// rank, b bytes of the dtype, k = top_k and IO = expert_io_dim, activation_bytes is the sum of
+//   T * hidden_dim * b                    tokens
+//   2 * T * k * IO * b                    rows sent, and the expert outputs that come back
+//   2 * T * k * 4                         chosen experts and their router weights
+//   4 * R * IO * b                        rows received and in expert order, expert outputs in
+//                                         expert order and to be returned
+//   R * (gate_up_cols + ffn_dim) * b      before and after the activation
+//   T * IO * 4                            weighted sums, fp32
+// Layers reuse these buffers. T and R may be of different ranks, so the sum is an upper bound.
+MemoryNeed memory_need(const SweepPoint& point, const Placement& placement,
+                       std::int64_t max_recv_rows);
+
+// "needs 12.3 GiB per rank, 8.0 GiB available: 4.3 GiB short" (MiB and KiB for small amounts);
+// absent if it fits.
+std::optional<std::string> memory_shortfall(const MemoryNeed& need, std::int64_t available_bytes);
+
+}  // namespace epsweep

@@ -1,0 +1,120 @@
+#include "workload/dispatch_plan.h"
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "base/error.h"
+
+namespace epsweep {
+namespace {
+
+void plan_send(const Trace& trace, const Placement& placement, DispatchPlan& plan) {
+  const auto own = std::span(trace.experts)
+                       .subspan(static_cast<std::size_t>(plan.tokens.begin * plan.top_k),
+                                static_cast<std::size_t>(plan.num_assignments()));
+  plan.expert_of_assignment.assign(own.begin(), own.end());
+  plan.send_rows_per_slot.assign(static_cast<std::size_t>(placement.num_experts), 0);
+  count_slots(plan.expert_of_assignment, slot_of_expert(placement), plan.send_rows_per_slot);
+  auto slot = plan.send_rows_per_slot.begin();
+  for (const std::vector<int>& experts : placement.experts_of_rank) {
+    const auto end = slot + static_cast<std::ptrdiff_t>(experts.size());
+    plan.send_rows.push_back(std::accumulate(slot, end, std::int64_t{0}));
+    slot = end;
+  }
+}
+
+void plan_receive(const Trace& trace, const Placement& placement,
+                  const std::vector<TokenRange>& tokens_of_rank, int ep_rank, DispatchPlan& plan) {
+  const auto num_local = static_cast<std::size_t>(plan.num_local_experts);
+  plan.recv_rows_per_slot.assign(tokens_of_rank.size() * num_local, 0);
+  plan.recv_rows.assign(tokens_of_rank.size(), 0);
+  plan.rows_per_expert.assign(num_local, 0);
+  for (std::size_t source = 0; source < tokens_of_rank.size(); ++source) {
+    const TokenRange tokens = tokens_of_rank[source];
+    for (std::int64_t a = tokens.begin * plan.top_k; a < tokens.end * plan.top_k; ++a) {
+      const auto expert = static_cast<std::size_t>(trace.experts[static_cast<std::size_t>(a)]);
+      if (placement.rank_of_expert[expert] != ep_rank) continue;
+      const auto local = static_cast<std::size_t>(placement.local_index_of_expert[expert]);
+      ++plan.recv_rows_per_slot[source * num_local + local];
+      ++plan.recv_rows[source];
+      ++plan.rows_per_expert[local];
+    }
+  }
+}
+
+}  // namespace
+
+DispatchPlan plan_dispatch(const Trace& trace, const Placement& placement,
+                           const std::vector<TokenRange>& tokens_of_rank, int ep_rank) {
+  EPS_EXPECT(ep_rank >= 0 && ep_rank < placement.ep_size, "no such EP rank");
+  EPS_EXPECT(tokens_of_rank.size() == static_cast<std::size_t>(placement.ep_size),
+             "token ranges and placement are of different EP sizes");
+  EPS_EXPECT(tokens_of_rank.back().end == trace.num_tokens, "token ranges miss the trace");
+  EPS_EXPECT(placement.num_experts == trace.num_experts,
+             "placement and trace are of different models");
+  EPS_EXPECT(trace.experts.size() <= std::numeric_limits<std::int32_t>::max(),
+             "more assignments than 32-bit row numbers reach");
+  const auto rank = static_cast<std::size_t>(ep_rank);
+  DispatchPlan plan;
+  plan.ep_size = placement.ep_size;
+  plan.top_k = trace.top_k;
+  plan.num_local_experts = static_cast<int>(placement.experts_of_rank[rank].size());
+  plan.tokens = tokens_of_rank[rank];
+  plan_send(trace, placement, plan);
+  plan_receive(trace, placement, tokens_of_rank, ep_rank, plan);
+  plan.expert_order.resize(static_cast<std::size_t>(
+      std::accumulate(plan.recv_rows.begin(), plan.recv_rows.end(), std::int64_t{0})));
+  order_by_expert(plan.recv_rows_per_slot, plan.ep_size, plan.num_local_experts, plan.expert_order);
+  return plan;
+}
+
+std::vector<std::int32_t> slot_of_expert(const Placement& placement) {
+  std::vector<std::int32_t> slots(static_cast<std::size_t>(placement.num_experts));
+  std::int32_t slot = 0;
+  for (const std::vector<int>& experts : placement.experts_of_rank) {
+    for (const int expert : experts) slots[static_cast<std::size_t>(expert)] = slot++;
+  }
+  return slots;
+}
+
+void count_slots(std::span<const std::int32_t> expert_of_assignment,
+                 std::span<const std::int32_t> slot_of_expert, std::span<std::int64_t> counts) {
+  for (const std::int32_t expert : expert_of_assignment) {
+    ++counts[static_cast<std::size_t>(slot_of_expert[static_cast<std::size_t>(expert)])];
+  }
+}
+
+void sort_by_slot(std::span<const std::int32_t> expert_of_assignment,
+                  std::span<const std::int32_t> slot_of_expert, std::span<std::int64_t> counts,
+                  std::span<std::int32_t> position) {
+  std::exclusive_scan(counts.begin(), counts.end(), counts.begin(), std::int64_t{0});
+  for (std::size_t a = 0; a < expert_of_assignment.size(); ++a) {
+    const std::int32_t slot = slot_of_expert[static_cast<std::size_t>(expert_of_assignment[a])];
+    position[a] = static_cast<std::int32_t>(counts[static_cast<std::size_t>(slot)]++);
+  }
+}
+
+void order_by_expert(std::span<const std::int64_t> recv_rows_per_slot, int num_sources,
+                     int num_local_experts, std::span<std::int32_t> expert_order) {
+  const auto num_local = static_cast<std::size_t>(num_local_experts);
+  // Kept between calls, so that timed iterations find it allocated by the warm-up.
+  static thread_local std::vector<std::int64_t> next;
+  next.assign(num_local, 0);
+  for (std::size_t i = 0; i < recv_rows_per_slot.size(); ++i) {
+    next[i % num_local] += recv_rows_per_slot[i];
+  }
+  std::exclusive_scan(next.begin(), next.end(), next.begin(), std::int64_t{0});
+  std::int32_t row = 0;
+  for (std::size_t source = 0; source < static_cast<std::size_t>(num_sources); ++source) {
+    for (std::size_t local = 0; local < num_local; ++local) {
+      const std::int64_t rows = recv_rows_per_slot[source * num_local + local];
+      const auto begin = expert_order.begin() + static_cast<std::ptrdiff_t>(next[local]);
+      std::iota(begin, begin + static_cast<std::ptrdiff_t>(rows), row);
+      next[local] += rows;
+      row += static_cast<std::int32_t>(rows);
+    }
+  }
+}
+
+}  // namespace epsweep

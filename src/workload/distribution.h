@@ -1,0 +1,41 @@
+// Routing distributions: which experts each token picks, before any placement or EP size.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+
+#include "base/registry.h"
+#include "plan/catalogs.h"
+#include "plan/sweep_point.h"
+
+namespace epsweep {
+
+// What a distribution may depend on. EP size, rank count and placement are not in it, so a routing
+// never changes with them.
+struct RoutingContext {
+  int num_experts = 0;
+  int top_k = 0;
+  std::int64_t num_tokens = 0;  // C
+  int layer = 0;
+  std::int64_t step = 0;
+  std::uint64_t seed = 0;
+  const Routing* routing = nullptr;  // parameters and file
+};
+
+// Writes the top_k distinct experts of one token, 0 <= token < num_tokens. Any token may be asked
+// for in any order, from any rank.
+using TokenRouter = std::function<void(std::int64_t token, std::span<std::int32_t> experts)>;
+
+struct Distribution {
+  std::string name;
+  std::string summary;
+  std::vector<ParamSpec> params;
+  // Throws ConfigError for parameters or files that do not fit the model.
+  TokenRouter (*make)(const RoutingContext& context) = nullptr;
+};
+
+using DistributionCatalog = Registry<Distribution>;
+
+}  // namespace epsweep

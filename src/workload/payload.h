@@ -1,0 +1,47 @@
+// Every value the harness computes with, as a function of its coordinates. Values have at most
+// eight significant bits, so bf16 and fp32 hold them exactly and every rank can regenerate them.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/random.h"
+
+namespace epsweep {
+
+// An odd number from -255 to 255 times a power of two: row `row` of a matrix with `cols` columns
+// is the values at indices [row * cols, (row + 1) * cols) of its stream. Value i comes from byte
+// i mod 8, the lowest first, of word i / 8: with s that byte as a signed number it is
+// (2 * s + 1) * amplitude / 256.
+class PayloadMatrix {
+ public:
+  // Uniform in (-amplitude, amplitude); amplitude is a power of two.
+  PayloadMatrix(RandomStream stream, std::int64_t cols, double amplitude)
+      : stream_(stream), cols_(cols), unit_(static_cast<float>(amplitude / 256)) {}
+
+  std::int64_t cols() const { return cols_; }
+  // Writes columns 0..out.size()-1 of a row; out.size() <= cols.
+  void fill_row(std::int64_t row, std::span<float> out) const;
+  // The same as bfloat16 bit patterns.
+  void fill_row(std::int64_t row, std::span<std::uint16_t> out) const;
+
+ private:
+  RandomStream stream_;
+  std::int64_t cols_;
+  float unit_;
+};
+
+// The largest power of two not above 1/sqrt(num_inputs/3): keeps the variance of a dot product of
+// num_inputs uniform weights with unit-variance inputs near 1 (between 1/4 and 1).
+double weight_amplitude(std::int64_t num_inputs);
+
+// x[token][h]: input rows of a layer, [C][hidden_dim]; amplitude 2, so the variance is 4/3.
+PayloadMatrix token_matrix(std::uint64_t seed, std::int64_t hidden_dim);
+// [num_experts][hidden_dim]; logits have a standard deviation between 0.57 and 1.16.
+PayloadMatrix gate_matrix(std::uint64_t seed, int layer, std::int64_t hidden_dim);
+// [gate_up_cols][expert_io_dim], rows 0..ffn_dim-1 gate and the rest up (or up alone).
+PayloadMatrix gate_up_matrix(std::uint64_t seed, int layer, int expert, std::int64_t expert_io_dim);
+// [expert_io_dim][ffn_dim]
+PayloadMatrix down_matrix(std::uint64_t seed, int layer, int expert, std::int64_t ffn_dim);
+
+}  // namespace epsweep

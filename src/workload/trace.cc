@@ -1,0 +1,63 @@
+#include "workload/trace.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/random.h"
+
+namespace epsweep {
+
+std::string trace_key(const SweepPoint& point) {
+  return fmt::format("E={} k={} C={} layers={} step={} seed={} {}", point.model.num_experts,
+                     point.model.top_k, point.tokens_global(), point.layers, point.step, point.seed,
+                     point.routing.label());
+}
+
+TokenRouter make_token_router(const SweepPoint& point, int layer) {
+  const int num_experts = point.model.num_experts, top_k = point.model.top_k;
+  if (top_k < 1 || top_k > num_experts) {
+    throw ConfigError(fmt::format("top_k {} is outside 1..{}, the number of experts of {}", top_k,
+                                  num_experts, point.model.name));
+  }
+  return DistributionCatalog::instance()
+      .at(point.routing.distribution)
+      .make({num_experts, top_k, point.tokens_global(), layer, point.step, point.seed,
+             &point.routing});
+}
+
+Trace draw_trace(const SweepPoint& point, int layer) {
+  const TokenRouter router = make_token_router(point, layer);
+  Trace trace{point.tokens_global(), point.model.top_k, point.model.num_experts, {}};
+  trace.experts.resize(static_cast<std::size_t>(trace.num_tokens * trace.top_k));
+  const std::span<std::int32_t> all(trace.experts);
+  for (std::int64_t token = 0; token < trace.num_tokens; ++token) {
+    router(token, all.subspan(static_cast<std::size_t>(token * trace.top_k),
+                              static_cast<std::size_t>(trace.top_k)));
+  }
+  return trace;
+}
+
+std::vector<std::int64_t> rows_per_expert(const Trace& trace) {
+  std::vector<std::int64_t> rows(static_cast<std::size_t>(trace.num_experts), 0);
+  for (const std::int32_t expert : trace.experts) ++rows[static_cast<std::size_t>(expert)];
+  return rows;
+}
+
+std::uint64_t routing_checksum(const Trace& trace) {
+  Fingerprint fingerprint;
+  fingerprint.add(static_cast<std::uint64_t>(trace.num_tokens));
+  fingerprint.add(static_cast<std::uint64_t>(trace.top_k));
+  fingerprint.add(static_cast<std::uint64_t>(trace.num_experts));
+  for (const std::int32_t expert : trace.experts) {
+    fingerprint.add(static_cast<std::uint64_t>(expert));
+  }
+  return fingerprint.value();
+}
+
+std::uint64_t routing_checksum(const std::vector<Trace>& layers) {
+  Fingerprint fingerprint;
+  for (const Trace& trace : layers) fingerprint.add(routing_checksum(trace));
+  return fingerprint.value();
+}
+
+}  // namespace epsweep

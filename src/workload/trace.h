@@ -1,0 +1,45 @@
+// The routing of one layer: which experts each of the C tokens picks.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "plan/sweep_point.h"
+#include "workload/distribution.h"
+
+namespace epsweep {
+
+struct Trace {
+  std::int64_t num_tokens = 0;
+  int top_k = 0;
+  int num_experts = 0;
+  std::vector<std::int32_t> experts;  // [num_tokens][top_k]
+
+  std::span<const std::int32_t> of_token(std::int64_t token) const {
+    return std::span(experts).subspan(static_cast<std::size_t>(token * top_k),
+                                      static_cast<std::size_t>(top_k));
+  }
+};
+
+// Equal for points that get the same trace.
+std::string trace_key(const SweepPoint& point);
+
+// The point's distribution, ready to draw; what draw_trace() asks token by token. Throws
+// ConfigError where parameters or a recorded file do not fit.
+TokenRouter make_token_router(const SweepPoint& point, int layer);
+
+// Depends on the point's model, routing, token count, seed and step only, so points that differ in
+// EP size, placement, kernel or transport get the same trace. Throws ConfigError.
+Trace draw_trace(const SweepPoint& point, int layer);
+
+// Rows of each expert's input matrix, M_e: how many of the tokens picked it.
+std::vector<std::int64_t> rows_per_expert(const Trace& trace);
+
+// Equal for equal routing, whatever EP size it is used at.
+std::uint64_t routing_checksum(const Trace& trace);
+// Over the traces of all layers of a point.
+std::uint64_t routing_checksum(const std::vector<Trace>& layers);
+
+}  // namespace epsweep
