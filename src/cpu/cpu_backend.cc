@@ -1,0 +1,119 @@
+#include "cpu/cpu_backend.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include "base/error.h"
+#include "base/host_probe.h"
+#include "cpu/cpu_token_ops.h"
+
+namespace epsweep {
+namespace {
+
+constexpr std::int64_t kCacheLine = 64;
+constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
+constexpr std::int64_t kHugeFrom = 2 * kHugePage;
+
+// Work is done when the call returns, so there is never anything to wait for.
+class InlineLane final : public Lane {
+ public:
+  void synchronize() override {}
+};
+
+class ClockTimeline final : public Timeline {
+ public:
+  explicit ClockTimeline(int num_marks)
+      : wall_s_(static_cast<std::size_t>(num_marks)), cpu_s_(static_cast<std::size_t>(num_marks)) {}
+
+  void mark(Lane&, MarkId id) override {
+    wall_s_[index(id)] = monotonic_s();
+    cpu_s_[index(id)] = process_cpu_s();
+  }
+  // One thread runs everything in order: whatever was marked has been passed.
+  void wait(Lane&, MarkId) override {}
+  double at(MarkId id) const override { return wall_s_[index(id)]; }
+  double cpu_at(MarkId id) const override { return cpu_s_[index(id)]; }
+
+ private:
+  static std::size_t index(MarkId id) { return static_cast<std::size_t>(id); }
+  std::vector<double> wall_s_, cpu_s_;
+};
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(const BackendOptions& options)
+      : options_(options), token_ops_(options.num_threads) {}
+
+  BackendInfo describe() const override {
+    const std::int64_t memory_bytes =
+        options_.memory_bytes > 0 ? options_.memory_bytes : memory_total_bytes();
+    return {.name = "cpu",
+            .device = cpu_model(),
+            .num_threads = options_.num_threads,
+            .memory_bytes = memory_bytes,
+            .last_level_cache_bytes = last_level_cache_bytes(),
+            .dtypes = {DType::bf16, DType::fp32}};
+  }
+  std::unique_ptr<Lane> make_lane() override { return std::make_unique<InlineLane>(); }
+  std::unique_ptr<Timeline> make_timeline(int num_marks) override {
+    EPS_EXPECT(num_marks >= 0, "a timeline cannot hold a negative number of marks");
+    return std::make_unique<ClockTimeline>(num_marks);
+  }
+  Buffer make_buffer(std::int64_t bytes) override { return make_cpu_buffer(bytes); }
+  void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) override {
+    EPS_EXPECT(bytes >= 0 && bytes <= from.bytes(), "copy reads past the end of the buffer");
+    if (bytes > 0) std::memcpy(to, from.data(), static_cast<std::size_t>(bytes));
+  }
+  void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) override {
+    EPS_EXPECT(bytes >= 0 && bytes <= to.bytes(), "copy writes past the end of the buffer");
+    if (bytes > 0) std::memcpy(to.data(), from, static_cast<std::size_t>(bytes));
+  }
+  void poison(Buffer& buffer) override {
+    if (buffer.bytes() > 0) {
+      std::memset(buffer.data(), 0xff, static_cast<std::size_t>(buffer.bytes()));
+    }
+  }
+  TokenOps& token_ops() override { return token_ops_; }
+
+ private:
+  BackendOptions options_;
+  CpuTokenOps token_ops_;
+};
+
+const bool registered = BackendCatalog::instance().add(
+    {.name = "cpu", .summary = "host cores, one share per rank", .make = make_cpu_backend});
+
+}  // namespace
+
+Buffer make_cpu_buffer(std::int64_t bytes) {
+  EPS_EXPECT(bytes >= 0, "a buffer cannot have a negative size");
+  if (bytes == 0) return Buffer(nullptr, 0, [](void*) {});
+  const std::int64_t alignment = bytes >= kHugeFrom ? kHugePage : kCacheLine;
+  void* data = nullptr;
+  // aligned_alloc wants a multiple of the alignment; near the end of the range that overflows.
+  if (bytes <= std::numeric_limits<std::int64_t>::max() - alignment) {
+    const std::int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
+    data =
+        std::aligned_alloc(static_cast<std::size_t>(alignment), static_cast<std::size_t>(rounded));
+  }
+  if (data == nullptr) {
+    throw RunError(fmt::format("cannot allocate {} bytes ({:.1f} GiB) of host memory", bytes,
+                               static_cast<double>(bytes) / 0x1.0p30));
+  }
+  // A wish, not a need: without huge pages everything works, more slowly.
+  if (alignment == kHugePage) madvise(data, static_cast<std::size_t>(bytes), MADV_HUGEPAGE);
+  return Buffer(data, bytes, [](void* memory) { std::free(memory); });
+}
+
+std::unique_ptr<Backend> make_cpu_backend(const BackendOptions& options) {
+  EPS_EXPECT(options.num_threads >= 1, "a rank needs at least one thread");
+  return std::make_unique<CpuBackend>(options);
+}
+
+}  // namespace epsweep

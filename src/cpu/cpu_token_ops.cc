@@ -1,0 +1,124 @@
+#include "cpu/cpu_token_ops.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+
+#include "cpu/row_kernels.h"
+
+namespace epsweep {
+namespace {
+
+// Below this, waking a thread (some 10 us) costs more than it saves.
+constexpr std::int64_t kBytesPerChunk = 256 << 10;
+// Columns whose fp32 sums stay in the level-1 cache while a token's rows are added.
+constexpr std::int64_t kReduceCols = 1024;
+
+std::size_t size(std::int64_t value) {
+  return static_cast<std::size_t>(value);
+}
+
+// function(row) for every row; rows are handed out in chunks of about kBytesPerChunk.
+template <typename Function>
+void for_each_row(ThreadPool& pool, std::int64_t rows, std::int64_t row_bytes,
+                  const Function& function) {
+  const std::int64_t chunk =
+      std::max<std::int64_t>(1, kBytesPerChunk / std::max<std::int64_t>(1, row_bytes));
+  pool.run((rows + chunk - 1) / chunk, [&](std::int64_t item, int) {
+    const std::int64_t end = std::min(rows, (item + 1) * chunk);
+    for (std::int64_t row = item * chunk; row < end; ++row) function(row);
+  });
+}
+
+template <typename Element>
+void activate(ThreadPool& pool, Activation kind, std::int64_t rows, std::int64_t cols,
+              const Element* in, Element* out) {
+  const auto row_bytes = 2 * cols * static_cast<std::int64_t>(sizeof(Element));
+  for_each_row(pool, rows, row_bytes, [&](std::int64_t row) {
+    if (kind == Activation::swiglu) {
+      const Element* gate = in + row * 2 * cols;
+      swiglu_row(gate, gate + cols, cols, out + row * cols);
+    } else {
+      squared_relu_row(in + row * cols, cols, out + row * cols);
+    }
+  });
+}
+
+struct ReduceArguments {
+  std::int64_t top_k = 0, cols = 0;
+  const std::int32_t* position = nullptr;
+  const float* weights = nullptr;
+  float* out = nullptr;
+};
+
+template <typename Element>
+void reduce_token(const ReduceArguments& arguments, const Element* in, std::int64_t token) {
+  const std::int64_t cols = arguments.cols, first = token * arguments.top_k;
+  float* const out = arguments.out + token * cols;
+  for (std::int64_t begin = 0; begin < cols; begin += kReduceCols) {
+    const std::int64_t count = std::min(kReduceCols, cols - begin);
+    std::fill_n(out + begin, count, 0.0F);
+    for (std::int64_t j = first; j < first + arguments.top_k; ++j) {
+      add_scaled_row(arguments.weights[j], in + arguments.position[j] * cols + begin, count,
+                     out + begin);
+    }
+  }
+}
+
+}  // namespace
+
+void CpuTokenOps::router(Lane&, const RouterOp& op, const Buffer& x, const Buffer& gate,
+                         std::span<const std::int32_t> prescribed, Buffer& own_choice,
+                         Buffer& weights) {
+  router_.run(pool_, op, x, gate, prescribed, own_choice, weights);
+}
+
+void CpuTokenOps::scatter_rows(Lane&, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
+                               std::span<const std::int32_t> position, std::int64_t row_bytes,
+                               Buffer& out) {
+  const auto* from = static_cast<const std::byte*>(in.data());
+  auto* to = static_cast<std::byte*>(out.data());
+  const auto rows = static_cast<std::int64_t>(position.size());
+  for_each_row(pool_, rows, row_bytes, [&](std::int64_t row) {
+    std::memcpy(to + position[size(row)] * row_bytes, from + row / repeat * in_stride_bytes,
+                size(row_bytes));
+  });
+}
+
+void CpuTokenOps::gather_rows(Lane&, const Buffer& in, std::span<const std::int32_t> source,
+                              std::int64_t row_bytes, Buffer& out) {
+  const auto* from = static_cast<const std::byte*>(in.data());
+  auto* to = static_cast<std::byte*>(out.data());
+  const auto rows = static_cast<std::int64_t>(source.size());
+  for_each_row(pool_, rows, row_bytes, [&](std::int64_t row) {
+    std::memcpy(to + row * row_bytes, from + source[size(row)] * row_bytes, size(row_bytes));
+  });
+}
+
+void CpuTokenOps::activation(Lane&, Activation kind, DType dtype, std::int64_t rows,
+                             std::int64_t cols, const Buffer& in, Buffer& out) {
+  if (dtype == DType::fp32) {
+    activate(pool_, kind, rows, cols, in.as<float>().data(), out.as<float>().data());
+  } else {
+    activate(pool_, kind, rows, cols, in.as<std::uint16_t>().data(),
+             out.as<std::uint16_t>().data());
+  }
+}
+
+void CpuTokenOps::weighted_reduce(Lane&, DType dtype, int top_k,
+                                  std::span<const std::int32_t> position, const Buffer& weights,
+                                  std::int64_t cols, const Buffer& in, Buffer& out) {
+  if (top_k == 0) return;
+  const ReduceArguments arguments{top_k, cols, position.data(), weights.as<float>().data(),
+                                  out.as<float>().data()};
+  const std::int64_t tokens = static_cast<std::int64_t>(position.size()) / top_k;
+  for_each_row(pool_, tokens, top_k * cols * bytes_of(dtype), [&](std::int64_t token) {
+    if (dtype == DType::fp32) {
+      reduce_token(arguments, in.as<float>().data(), token);
+    } else {
+      reduce_token(arguments, in.as<std::uint16_t>().data(), token);
+    }
+  });
+}
+
+}  // namespace epsweep

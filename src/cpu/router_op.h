@@ -1,0 +1,35 @@
+// The router on the host: logits, scores, top-k.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "cpu/thread_pool.h"
+#include "device/buffer.h"
+#include "device/token_ops.h"
+
+namespace epsweep {
+
+class CpuRouter {
+ public:
+  // Arguments as TokenOps::router. The first call of a size allocates scratch (that is the warm-up
+  // call); later ones do not.
+  void run(ThreadPool& pool, const RouterOp& op, const Buffer& x, const Buffer& gate,
+           std::span<const std::int32_t> prescribed, Buffer& own_choice, Buffer& weights);
+
+ private:
+  struct Scratch {
+    std::vector<float> rows;    // [block][hidden_dim]
+    std::vector<float> logits;  // [block][num_experts], then the scores
+  };
+  void reserve(int num_workers, const RouterOp& op);
+
+  std::vector<Scratch> scratch_;
+};
+
+// Writes the `top_k` indices of the largest values, largest first, ties to the lower index. A NaN
+// ranks after everything that came before it.
+void top_k_indices(std::span<const float> values, std::span<std::int32_t> chosen);
+
+}  // namespace epsweep

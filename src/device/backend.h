@@ -1,0 +1,56 @@
+// What a kind of device offers the pipeline.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/dtype.h"
+#include "base/registry.h"
+#include "device/buffer.h"
+#include "device/lane.h"
+#include "device/timeline.h"
+#include "device/token_ops.h"
+
+namespace epsweep {
+
+struct BackendInfo {
+  std::string name;
+  std::string device;             // model name
+  int num_threads = 1;            // the rank's share of cores
+  std::int64_t memory_bytes = 0;  // this rank may use
+  std::int64_t last_level_cache_bytes = 0;
+  std::vector<DType> dtypes;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual BackendInfo describe() const = 0;
+  virtual std::unique_ptr<Lane> make_lane() = 0;
+  virtual std::unique_ptr<Timeline> make_timeline(int num_marks) = 0;
+  // Aligned for the device's widest accesses. Throws RunError naming the bytes it could not get.
+  virtual Buffer make_buffer(std::int64_t bytes) = 0;
+  virtual void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) = 0;
+  virtual void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) = 0;
+  // Every byte 0xff: a NaN in bf16 and fp32.
+  virtual void poison(Buffer& buffer) = 0;
+  virtual TokenOps& token_ops() = 0;
+};
+
+struct BackendOptions {
+  int num_threads = 1;            // cores this rank may use
+  std::int64_t memory_bytes = 0;  // host memory this rank may use
+  int local_rank = 0;
+};
+
+struct BackendEntry {
+  std::string name;
+  std::string summary;
+  std::unique_ptr<Backend> (*make)(const BackendOptions& options) = nullptr;
+};
+
+using BackendCatalog = Registry<BackendEntry>;
+
+}  // namespace epsweep

@@ -1,0 +1,64 @@
+// The two matrix products of the expert FFN over all local experts.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/dtype.h"
+#include "base/registry.h"
+#include "device/buffer.h"
+#include "device/lane.h"
+
+namespace epsweep {
+
+// y[rows][n] = x[rows][k] * w[n][k]^T for every expert; all row-major, the dtype of all three the
+// same, accumulation in fp32.
+struct GemmShape {
+  int num_experts = 0;  // local ones
+  std::int64_t n = 0, k = 0;
+  DType dtype = DType::bf16;
+};
+
+// Writes rows of expert `expert`'s weight matrix as the kernel's dtype: [row_end - row_begin][k].
+using WeightSource =
+    std::function<void(int expert, std::int64_t row_begin, std::int64_t row_end, void* out)>;
+
+// What one run() did, for the record.
+struct GemmWork {
+  std::int64_t kernel_calls = 0;
+  std::int64_t computed_rows = 0;  // routed rows plus the kernel's padding
+};
+
+// One object per (layer, matrix): it owns its weights in whatever layout it likes.
+class GroupedGemm {
+ public:
+  virtual ~GroupedGemm() = default;
+  // Expensive: allocates and packs. Called once.
+  virtual void prepare(const WeightSource& weights) = 0;
+  // Makes whatever run() needs for these row counts (code, scratch); outside timing.
+  virtual void warm(std::span<const std::int64_t> rows_per_expert) = 0;
+  // Enqueues. Rows of x and y lie in expert order without gaps; experts without rows are skipped.
+  // Allocates nothing after warm() with the same counts.
+  virtual GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
+                       std::span<const std::int64_t> rows_per_expert) = 0;
+  // Evicts the weights from the caches.
+  virtual void flush_weights() = 0;
+  virtual std::int64_t weight_bytes() const = 0;
+};
+
+struct GroupedGemmEntry {
+  std::string name;
+  std::string backend;
+  std::string summary;
+  // The reason why not; absent if the kernel can.
+  std::optional<std::string> (*refuses)(const GemmShape& shape) = nullptr;
+  std::unique_ptr<GroupedGemm> (*make)(const GemmShape& shape, int num_threads) = nullptr;
+};
+
+using GroupedGemmCatalog = Registry<GroupedGemmEntry>;
+
+}  // namespace epsweep

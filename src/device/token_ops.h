@@ -1,0 +1,60 @@
+// Everything a layer does to token rows besides the exchange and the matrix products.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "base/dtype.h"
+#include "device/buffer.h"
+#include "device/lane.h"
+
+namespace epsweep {
+
+// How logits become the weights of the chosen experts (RouterShape, without the selection rules).
+enum class ScoreFunction { softmax, topk_softmax, sigmoid, sqrtsoftplus };
+
+struct RouterOp {
+  std::int64_t num_tokens = 0;
+  std::int64_t hidden_dim = 0;
+  int num_experts = 0;
+  int top_k = 0;
+  DType dtype = DType::bf16;
+  ScoreFunction score = ScoreFunction::softmax;
+  bool renormalize = false;
+  float scale = 1.0F;
+};
+
+enum class Activation { swiglu, squared_relu };
+
+// All calls enqueue. Indices and shapes are checked by the caller before timing.
+class TokenOps {
+ public:
+  virtual ~TokenOps() = default;
+
+  // logits = x[num_tokens][hidden_dim] * gate[num_experts][hidden_dim]^T, scores, top-k (ties to
+  // the lower expert id). What top-k chose is written to `own_choice` and used for nothing else:
+  // `prescribed` [num_tokens][top_k] is the trace's choice, and `weights` gets the scores there.
+  virtual void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
+                      std::span<const std::int32_t> prescribed, Buffer& own_choice,
+                      Buffer& weights) = 0;
+
+  // out[position[i]] = in[i / repeat] for i < position.size(): the first row_bytes of input rows
+  // that are in_stride_bytes apart.
+  virtual void scatter_rows(Lane& lane, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
+                            std::span<const std::int32_t> position, std::int64_t row_bytes,
+                            Buffer& out) = 0;
+  // out[i] = in[source[i]], rows of row_bytes.
+  virtual void gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
+                           std::int64_t row_bytes, Buffer& out) = 0;
+  // swiglu: in [rows][2 * cols] = gate beside up, out = silu(gate) * up.
+  // squared_relu: in [rows][cols], out = max(in, 0)^2. Computed in fp32, stored as dtype.
+  virtual void activation(Lane& lane, Activation kind, DType dtype, std::int64_t rows,
+                          std::int64_t cols, const Buffer& in, Buffer& out) = 0;
+  // out[t] = sum over j of weights[t * top_k + j] * in[position[t * top_k + j]], in order of j, in
+  // fp32; out is fp32 [num_tokens][cols].
+  virtual void weighted_reduce(Lane& lane, DType dtype, int top_k,
+                               std::span<const std::int32_t> position, const Buffer& weights,
+                               std::int64_t cols, const Buffer& in, Buffer& out) = 0;
+};
+
+}  // namespace epsweep
