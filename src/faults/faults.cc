@@ -1,0 +1,154 @@
+#include "faults/faults.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+
+namespace epsweep {
+namespace {
+
+bool contains(const std::vector<Fault>& faults, FaultKind kind) {
+  return std::ranges::any_of(faults, [kind](const Fault& fault) { return fault.kind == kind; });
+}
+
+// Forwards everything; the faulty kernels change one thing each.
+class WrappedGemm : public GroupedGemm {
+ public:
+  WrappedGemm(std::unique_ptr<GroupedGemm> inner, const GemmShape& shape)
+      : inner_(std::move(inner)), shape_(shape) {}
+
+  void prepare(const WeightSource& weights) override { inner_->prepare(weights); }
+  void warm(std::span<const std::int64_t> rows) override { inner_->warm(rows); }
+  GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
+               std::span<const std::int64_t> rows) override {
+    return inner_->run(lane, x, y, rows);
+  }
+  void flush_weights() override { inner_->flush_weights(); }
+  std::int64_t weight_bytes() const override { return inner_->weight_bytes(); }
+
+ protected:
+  std::unique_ptr<GroupedGemm> inner_;
+  GemmShape shape_;
+};
+
+class SwappedExperts final : public WrappedGemm {
+ public:
+  using WrappedGemm::WrappedGemm;
+  void prepare(const WeightSource& weights) override {
+    EPS_EXPECT(shape_.num_experts >= 2, "swap_experts needs two experts on its rank");
+    inner_->prepare([&weights](int expert, std::int64_t begin, std::int64_t end, void* out) {
+      weights(expert < 2 ? 1 - expert : expert, begin, end, out);
+    });
+  }
+};
+
+class SkippedExpert final : public WrappedGemm {
+ public:
+  using WrappedGemm::WrappedGemm;
+  GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
+               std::span<const std::int64_t> rows) override {
+    const auto first = std::ranges::find_if(rows, [](std::int64_t count) { return count > 0; });
+    if (first == rows.end()) return inner_->run(lane, x, y, rows);
+    const auto bytes = static_cast<std::size_t>(*first * shape_.n * bytes_of(shape_.dtype));
+    const std::vector<std::byte> before(
+        y.as<std::byte>().begin(), y.as<std::byte>().begin() + static_cast<std::ptrdiff_t>(bytes));
+    const GemmWork work = inner_->run(lane, x, y, rows);
+    lane.synchronize();
+    std::memcpy(y.data(), before.data(), bytes);
+    return work;
+  }
+};
+
+class DroppedRow final : public Transport {
+ public:
+  explicit DroppedRow(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+
+  void exchange_counts(std::span<const std::int64_t> send, std::span<std::int64_t> recv,
+                       std::span<const int> slots_of_rank) override {
+    inner_->exchange_counts(send, recv, slots_of_rank);
+  }
+  void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
+                    const ExchangeRows& rows) override {
+    const std::int64_t num_rows =
+        std::accumulate(rows.recv.begin(), rows.recv.end(), std::int64_t{0});
+    if (num_rows == 0) return inner_->all_to_all_v(lane, send, recv, rows);
+    const auto last =
+        recv.as<std::byte>().subspan(static_cast<std::size_t>((num_rows - 1) * rows.row_bytes),
+                                     static_cast<std::size_t>(rows.row_bytes));
+    const std::vector<std::byte> before(last.begin(), last.end());
+    inner_->all_to_all_v(lane, send, recv, rows);
+    lane.synchronize();
+    std::ranges::copy(before, last.begin());
+  }
+  void close() override { inner_->close(); }
+
+ private:
+  std::unique_ptr<Transport> inner_;
+};
+
+int parse_number(const std::string& text, const std::string& word) {
+  int value = 0;
+  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || rest != word.data() + word.size() || value < 0) {
+    throw ConfigError(fmt::format("--inject {}: '{}' is not a count", text, word));
+  }
+  return value;
+}
+
+}  // namespace
+
+const std::vector<std::string>& fault_names() {
+  static const std::vector<std::string> names = {"swap_experts", "skip_expert", "drop_row",
+                                                 "check_error", "plan_seed"};
+  return names;
+}
+
+Fault parse_fault(const std::string& text) {
+  std::istringstream words(text);
+  std::string kind;
+  std::getline(words, kind, ':');
+  const auto found = std::ranges::find(fault_names(), kind);
+  if (found == fault_names().end()) {
+    throw ConfigError(
+        fmt::format("--inject {}: '{}' is not one of: {}", text, kind, join(fault_names())));
+  }
+  Fault fault;
+  fault.kind = static_cast<FaultKind>(found - fault_names().begin());
+  for (std::string word; std::getline(words, word, ':');) {
+    if (word.starts_with("rank=")) {
+      fault.rank = parse_number(text, word.substr(5));
+    } else if (word.starts_with("ep_size=")) {
+      fault.ep_size = parse_number(text, word.substr(8));
+    } else {
+      throw ConfigError(
+          fmt::format("--inject {}: '{}' is neither rank=N nor ep_size=N", text, word));
+    }
+  }
+  return fault;
+}
+
+std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,
+                                         const std::vector<Fault>& faults) {
+  if (contains(faults, FaultKind::swap_experts)) {
+    gemm = std::make_unique<SwappedExperts>(std::move(gemm), shape);
+  }
+  if (contains(faults, FaultKind::skip_expert)) {
+    gemm = std::make_unique<SkippedExpert>(std::move(gemm), shape);
+  }
+  return gemm;
+}
+
+std::unique_ptr<Transport> with_faults(std::unique_ptr<Transport> transport,
+                                       const std::vector<Fault>& faults) {
+  if (!contains(faults, FaultKind::drop_row)) return transport;
+  return std::make_unique<DroppedRow>(std::move(transport));
+}
+
+}  // namespace epsweep

@@ -1,0 +1,43 @@
+// Deliberate mistakes, so that tests and demonstrations can show that the checks catch them. They
+// wrap what the catalogs make and work on host memory.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "device/grouped_gemm.h"
+#include "device/transport.h"
+
+namespace epsweep {
+
+enum class FaultKind {
+  swap_experts,  // two local experts get each other's weights
+  skip_expert,   // the output of the first expert with rows is never written
+  drop_row,      // the last row of an exchange never arrives
+  check_error,   // the check itself breaks
+  plan_seed,     // the rank plans with another seed
+};
+
+struct Fault {
+  FaultKind kind = FaultKind::swap_experts;
+  int rank = 0;                // world rank it happens on
+  std::optional<int> ep_size;  // only at this EP size
+
+  bool applies(int world_rank, int at_ep_size) const {
+    return rank == world_rank && (!ep_size || *ep_size == at_ep_size);
+  }
+};
+
+// "swap_experts:rank=1" or "drop_row:rank=3:ep_size=8". Throws ConfigError.
+Fault parse_fault(const std::string& text);
+const std::vector<std::string>& fault_names();
+
+// The kernel itself unless one of the faults is about kernels.
+std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,
+                                         const std::vector<Fault>& faults);
+std::unique_ptr<Transport> with_faults(std::unique_ptr<Transport> transport,
+                                       const std::vector<Fault>& faults);
+
+}  // namespace epsweep

@@ -1,0 +1,69 @@
+// Executes the steps of one layer on a rank and sets the marks.
+#pragma once
+
+#include <vector>
+
+#include "device/backend.h"
+#include "device/grouped_gemm.h"
+#include "device/timeline.h"
+#include "device/transport.h"
+#include "pipeline/expert_weights.h"
+#include "pipeline/rank_work.h"
+#include "pipeline/schedule.h"
+
+namespace epsweep {
+
+// What the grouped GEMMs of one layer did.
+struct LayerGemmWork {
+  GemmWork gate_up, down;
+};
+
+class LayerPipeline {
+ public:
+  // Allocates every buffer and fills the token rows; nothing allocates afterwards.
+  LayerPipeline(const RankWork& work, Backend& backend, Transport& transport,
+                ExpertWeights& weights);
+
+  // Two marks per step (before and after it), from `first_mark` on, in the schedule's order.
+  static int marks_per_layer() { return 2 * kNumStages; }
+  LayerGemmWork run_layer(int layer, Timeline& timeline, MarkId first_mark);
+
+  // Lets the kernels make what the layers' row counts need.
+  void warm_kernels();
+  // Overwrites every intermediate and output with NaN, so that what a layer does not write shows.
+  void poison();
+  // Whether the counts that were exchanged are those the dispatch plan says.
+  bool counts_match_plan(int layer) const;
+  // fp32 [own tokens][expert_io_dim] of the layer that ran last.
+  std::vector<float> output() const;
+
+ private:
+  void run_step(int layer, Stage stage);
+  void router(int layer);
+  void count_exchange(int layer);
+  void permute(int layer);
+  void dispatch();
+  void expert_ffn(int layer);
+  void combine();
+  void unpermute();
+
+  const RankWork& work_;
+  Backend& backend_;
+  Transport& transport_;
+  ExpertWeights& weights_;
+  std::unique_ptr<Lane> lane_;
+  std::vector<Step> schedule_;
+  RouterOp router_op_;
+  std::int64_t row_bytes_ = 0;
+  LayerGemmWork gemm_work_;
+
+  // Host-side results of the count exchange and the sorts, sized for the largest layer.
+  std::vector<std::int64_t> send_counts_, recv_counts_, send_rows_, recv_rows_, rows_per_expert_;
+  std::vector<std::int32_t> position_, expert_order_;
+  std::int64_t num_recv_rows_ = 0;
+
+  Buffer tokens_, own_choice_, weights_of_choice_;
+  Buffer send_, recv_, by_expert_, gate_up_, activated_, ffn_out_, to_return_, returned_, out_;
+};
+
+}  // namespace epsweep

@@ -1,0 +1,200 @@
+#include "pipeline/oracle.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/bfloat16.h"
+#include "base/error.h"
+#include "workload/payload.h"
+
+namespace epsweep {
+namespace {
+
+// Sixteen running sums, so that compilers may vectorise without reordering any one of them.
+EPSWEEP_MULTIVERSION double dot(const float* a, const float* b, std::size_t size) {
+  std::array<double, 16> sums{};
+  std::size_t i = 0;
+  for (; i + sums.size() <= size; i += sums.size()) {
+    for (std::size_t lane = 0; lane < sums.size(); ++lane) {
+      sums[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
+    }
+  }
+  for (; i < size; ++i) sums[0] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+  return std::accumulate(sums.begin(), sums.end(), 0.0);
+}
+
+// The value as the layer stores it.
+float stored(double value, DType dtype) {
+  const auto single = static_cast<float>(value);
+  return dtype == DType::bf16 ? float_of_bf16(bf16_of_float(single)) : single;
+}
+
+double score(Scoring scoring, double logit) {
+  switch (scoring) {
+    case Scoring::softmax:
+    case Scoring::topk_softmax:
+      return std::exp(logit);
+    case Scoring::sigmoid:
+      return 1 / (1 + std::exp(-logit));
+    case Scoring::sqrtsoftplus:
+      break;
+  }
+  return std::sqrt(std::log1p(std::exp(logit)));
+}
+
+std::vector<float> token_row(const SweepPoint& point, std::int64_t token, std::int64_t cols) {
+  std::vector<float> row(static_cast<std::size_t>(cols));
+  token_matrix(point.seed, point.model.hidden_dim).fill_row(token, std::span(row));
+  return row;
+}
+
+// One token's use of one expert.
+struct Use {
+  std::size_t token;  // position in the list of tokens
+  double weight;
+  std::vector<float> inner;  // gate_up, then the activation, as stored
+};
+
+void activate(const ModelShape& model, DType dtype, std::vector<float>& inner) {
+  const auto ffn = static_cast<std::size_t>(model.ffn_dim);
+  for (std::size_t i = 0; i < ffn; ++i) {
+    const double first = static_cast<double>(inner[i]);
+    if (model.gemms_per_expert == 3) {
+      inner[i] =
+          stored(first / (1 + std::exp(-first)) * static_cast<double>(inner[ffn + i]), dtype);
+    } else {
+      const double positive = std::max(first, 0.0);
+      inner[i] = stored(positive * positive, dtype);
+    }
+  }
+}
+
+// Adds weight * expert(token) to the rows of all tokens that use the expert. Every weight row is
+// generated once and used for all of them.
+void add_expert(const SweepPoint& point, int layer, int expert, std::vector<Use>& uses,
+                const std::vector<std::vector<float>>& inputs, std::vector<double>& rows) {
+  const ModelShape& model = point.model;
+  const auto io = static_cast<std::size_t>(model.expert_io_dim);
+  const auto ffn = static_cast<std::size_t>(model.ffn_dim);
+  std::vector<float> weights(std::max(io, ffn));
+  const PayloadMatrix first = gate_up_matrix(point.seed, layer, expert, model.expert_io_dim);
+  for (std::int64_t col = 0; col < model.gate_up_cols(); ++col) {
+    first.fill_row(col, std::span(weights).first(io));
+    for (Use& use : uses) {
+      use.inner.push_back(stored(dot(weights.data(), inputs[use.token].data(), io), point.dtype));
+    }
+  }
+  for (Use& use : uses) activate(model, point.dtype, use.inner);
+  const PayloadMatrix second = down_matrix(point.seed, layer, expert, model.ffn_dim);
+  for (std::size_t col = 0; col < io; ++col) {
+    second.fill_row(static_cast<std::int64_t>(col), std::span(weights).first(ffn));
+    for (const Use& use : uses) {
+      const float value = stored(dot(weights.data(), use.inner.data(), ffn), point.dtype);
+      rows[use.token * io + col] += use.weight * static_cast<double>(value);
+    }
+  }
+}
+
+double rms(std::span<const double> row) {
+  const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
+  return std::sqrt(squares / static_cast<double>(row.size()));
+}
+
+}  // namespace
+
+std::vector<double> expected_router_weights(const SweepPoint& point, int layer, const Trace& trace,
+                                            std::int64_t token) {
+  const ModelShape& model = point.model;
+  const auto hidden = static_cast<std::size_t>(model.hidden_dim);
+  const std::vector<float> x = token_row(point, token, model.hidden_dim);
+  const PayloadMatrix gate = gate_matrix(point.seed, layer, model.hidden_dim);
+  std::vector<float> gate_row(hidden);
+  const auto score_of = [&](std::int32_t expert) {
+    gate.fill_row(expert, std::span(gate_row));
+    return score(model.router.scoring, dot(gate_row.data(), x.data(), hidden));
+  };
+  std::vector<double> weights;
+  for (const std::int32_t expert : trace.of_token(token)) weights.push_back(score_of(expert));
+  double divisor = 1;
+  if (model.router.scoring == Scoring::softmax) {
+    divisor = 0;
+    for (int expert = 0; expert < model.num_experts; ++expert) divisor += score_of(expert);
+  }
+  if (model.router.scoring == Scoring::topk_softmax || model.router.renormalize) {
+    divisor = std::accumulate(weights.begin(), weights.end(), 0.0);
+  }
+  for (double& weight : weights) weight *= model.router.scale / divisor;
+  return weights;
+}
+
+std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trace& trace,
+                                  std::span<const std::int64_t> tokens) {
+  const auto io = static_cast<std::size_t>(point.model.expert_io_dim);
+  std::vector<std::vector<float>> inputs;
+  std::map<std::int32_t, std::vector<Use>> uses_of_expert;
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    inputs.push_back(token_row(point, tokens[i], point.model.expert_io_dim));
+    const std::vector<double> weights = expected_router_weights(point, layer, trace, tokens[i]);
+    const auto experts = trace.of_token(tokens[i]);
+    for (std::size_t j = 0; j < experts.size(); ++j) {
+      uses_of_expert[experts[j]].push_back({.token = i, .weight = weights[j], .inner = {}});
+    }
+  }
+  std::vector<double> rows(tokens.size() * io);
+  for (auto& [expert, uses] : uses_of_expert) {
+    add_expert(point, layer, expert, uses, inputs, rows);
+  }
+  return rows;
+}
+
+void OracleResult::merge(const OracleResult& other) {
+  num_tokens_checked += other.num_tokens_checked;
+  num_tokens_scanned += other.num_tokens_scanned;
+  worst_error = std::max(worst_error, other.worst_error);
+  if (!problem) problem = other.problem;
+  if (!unfinished) unfinished = other.unfinished;
+}
+
+OracleResult Oracle::check(int layer, std::span<const float> out) {
+  const auto at = static_cast<std::size_t>(layer);
+  const TokenRange own = work_.own_tokens();
+  const auto io = static_cast<std::size_t>(work_.point.model.expert_io_dim);
+  const std::vector<std::int64_t>& tokens = work_.check_tokens[at];
+  EPS_EXPECT(out.size() == static_cast<std::size_t>(own.size()) * io, "output of the wrong size");
+  if (expected_[at].empty()) {
+    expected_[at] = expected_rows(work_.point, layer, work_.traces[at], tokens);
+  }
+  OracleResult result;
+  result.num_tokens_scanned = own.size();
+  const auto bad = std::ranges::find_if(out, [](float value) { return !std::isfinite(value); });
+  if (bad != out.end()) {
+    result.problem =
+        fmt::format("layer {} token {}: a value was never written or is not finite", layer,
+                    own.begin + (bad - out.begin()) / static_cast<std::ptrdiff_t>(io));
+    return result;
+  }
+  const double tolerance = Oracle::tolerance(work_.point.dtype);
+  for (std::size_t i = 0; i < tokens.size(); ++i) {
+    const auto want = std::span(expected_[at]).subspan(i * io, io);
+    const auto got = out.subspan(static_cast<std::size_t>(tokens[i] - own.begin) * io, io);
+    double largest = 0;
+    for (std::size_t col = 0; col < io; ++col) {
+      largest = std::max(largest, std::abs(static_cast<double>(got[col]) - want[col]));
+    }
+    const double error = largest / std::max(rms(want), 1e-30);
+    ++result.num_tokens_checked;
+    result.worst_error = std::max(result.worst_error, error);
+    if (error > tolerance && !result.problem) {
+      result.problem = fmt::format("layer {} token {}: off by {:.3g} rms, tolerance {:.3g}", layer,
+                                   tokens[i], error, tolerance);
+    }
+  }
+  return result;
+}
+
+}  // namespace epsweep

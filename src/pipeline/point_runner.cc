@@ -1,0 +1,131 @@
+#include "pipeline/point_runner.h"
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/host_probe.h"
+
+namespace epsweep {
+namespace {
+
+// Adds the seconds until it goes out of scope.
+class Stopwatch {
+ public:
+  explicit Stopwatch(double& total) : total_(total), begin_(monotonic_s()) {}
+  ~Stopwatch() { total_ += monotonic_s() - begin_; }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+ private:
+  double& total_;
+  double begin_;
+};
+
+class PointRunner {
+ public:
+  PointRunner(const RankWork& work, Backend& backend, Transport& transport, ExpertWeights& weights,
+              const RunnerHooks& hooks)
+      : work_(work),
+        hooks_(hooks),
+        weights_(weights),
+        pipeline_(work, backend, transport, weights),
+        oracle_(work),
+        timeline_(backend.make_timeline(work.point.layers * LayerPipeline::marks_per_layer())) {}
+
+  RankOutcome run() {
+    pipeline_.warm_kernels();
+    outcome_.check_before = check("check before timing");
+    if (hooks_.all_max(outcome_.check_before.passed() ? 0 : 1) != 0) return outcome_;
+    hooks_.enter_phase("warm-up");
+    for (int i = 0; i < work_.point.warmup && outcome_.stop_signal == 0; ++i) {
+      const Stopwatch watch(outcome_.seconds.warmup);
+      iterate();
+    }
+    for (int i = 0; i < work_.point.iterations && outcome_.stop_signal == 0; ++i) {
+      hooks_.enter_phase("timed iterations");
+      if (iterate()) keep_times();
+    }
+    if (outcome_.stop_signal != 0) return outcome_;
+    outcome_.check_after = check("check after timing");
+    outcome_.measured = true;
+    return outcome_;
+  }
+
+ private:
+  // Every layer on poisoned buffers, each checked before the next one overwrites the output.
+  OracleResult check(const std::string& phase) {
+    const Stopwatch watch(outcome_.seconds.check);
+    OracleResult result;
+    for (int layer = 0; layer < work_.point.layers; ++layer) {
+      hooks_.enter_phase(phase);
+      pipeline_.poison();
+      pipeline_.run_layer(layer, *timeline_, 0);
+      result.merge(check_layer(layer));
+    }
+    return result;
+  }
+
+  // A check that cannot finish is not a layer that is wrong: the two are told apart.
+  OracleResult check_layer(int layer) {
+    try {
+      hooks_.before_oracle();
+      OracleResult result = oracle_.check(layer, pipeline_.output());
+      if (!pipeline_.counts_match_plan(layer)) {
+        result.problem =
+            fmt::format("layer {}: the exchanged counts are not the planned ones", layer);
+      }
+      return result;
+    } catch (const std::exception& error) {
+      OracleResult result;
+      result.unfinished = error.what();
+      return result;
+    }
+  }
+
+  // False if all ranks agreed to stop instead.
+  bool iterate() {
+    if (work_.point.weight_cache == WeightCache::flush) {
+      const Stopwatch watch(outcome_.seconds.flush);
+      weights_.flush_from_caches();
+    }
+    outcome_.stop_signal = hooks_.all_max(hooks_.stop_wish());
+    if (outcome_.stop_signal != 0) return false;
+    outcome_.gemm_work.clear();
+    for (int layer = 0; layer < work_.point.layers; ++layer) {
+      outcome_.gemm_work.push_back(
+          pipeline_.run_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer()));
+    }
+    return true;
+  }
+
+  void keep_times() {
+    for (int layer = 0; layer < work_.point.layers; ++layer) {
+      for (int stage = 0; stage < kNumStages; ++stage) {
+        const MarkId begin = layer * LayerPipeline::marks_per_layer() + 2 * stage;
+        outcome_.times.push_back(
+            {.begin_s = timeline_->at(begin),
+             .end_s = timeline_->at(begin + 1),
+             .cpu_s = timeline_->cpu_at(begin + 1) - timeline_->cpu_at(begin)});
+      }
+    }
+    const MarkId last = work_.point.layers * LayerPipeline::marks_per_layer() - 1;
+    outcome_.seconds.measured += timeline_->at(last) - timeline_->at(0);
+  }
+
+  const RankWork& work_;
+  const RunnerHooks& hooks_;
+  ExpertWeights& weights_;
+  LayerPipeline pipeline_;
+  Oracle oracle_;
+  std::unique_ptr<Timeline> timeline_;
+  RankOutcome outcome_;
+};
+
+}  // namespace
+
+RankOutcome run_point(const RankWork& work, Backend& backend, Transport& transport,
+                      ExpertWeights& weights, const RunnerHooks& hooks) {
+  return PointRunner(work, backend, transport, weights, hooks).run();
+}
+
+}  // namespace epsweep

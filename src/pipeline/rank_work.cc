@@ -1,0 +1,49 @@
+#include "pipeline/rank_work.h"
+
+#include <algorithm>
+
+namespace epsweep {
+
+std::int64_t RankWork::max_recv_rows() const {
+  std::int64_t rows = 0;
+  for (const DispatchPlan& layer : dispatch) rows = std::max(rows, layer.num_recv_rows());
+  return rows;
+}
+
+std::vector<std::int64_t> covering_tokens(const Trace& trace) {
+  std::vector<bool> seen(static_cast<std::size_t>(trace.num_experts));
+  std::vector<std::int64_t> tokens;
+  for (std::int64_t token = 0; token < trace.num_tokens; ++token) {
+    bool adds_one = false;
+    for (const std::int32_t expert : trace.of_token(token)) {
+      adds_one = adds_one || !seen[static_cast<std::size_t>(expert)];
+      seen[static_cast<std::size_t>(expert)] = true;
+    }
+    if (adds_one) tokens.push_back(token);
+  }
+  return tokens;
+}
+
+RankWork plan_rank_work(const SweepPoint& point, int ep_rank) {
+  RankWork work;
+  work.point = point;
+  work.ep_rank = ep_rank;
+  work.placement = make_placement(point.placement, point.model.num_experts, point.ep_size);
+  work.tokens_of_rank = token_ranges(point);
+  work.slot_of_expert = slot_of_expert(work.placement);
+  for (const std::vector<int>& experts : work.placement.experts_of_rank) {
+    work.slots_of_rank.push_back(static_cast<int>(experts.size()));
+  }
+  const TokenRange own = work.own_tokens();
+  for (int layer = 0; layer < point.layers; ++layer) {
+    work.traces.push_back(draw_trace(point, layer));
+    const Trace& trace = work.traces.back();
+    work.dispatch.push_back(plan_dispatch(trace, work.placement, work.tokens_of_rank, ep_rank));
+    std::vector<std::int64_t> tokens = covering_tokens(trace);
+    std::erase_if(tokens, [own](std::int64_t t) { return t < own.begin || t >= own.end; });
+    work.check_tokens.push_back(std::move(tokens));
+  }
+  return work;
+}
+
+}  // namespace epsweep

@@ -1,0 +1,40 @@
+// Everything one rank must know before it runs a point: pure, and the same inputs everywhere.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "plan/sweep_point.h"
+#include "workload/dispatch_plan.h"
+#include "workload/placement.h"
+#include "workload/trace.h"
+
+namespace epsweep {
+
+struct RankWork {
+  SweepPoint point;
+  int ep_rank = 0;
+  Placement placement;
+  std::vector<TokenRange> tokens_of_rank;               // [ep_size]
+  std::vector<std::int32_t> slot_of_expert;             // [num_experts], position in send order
+  std::vector<int> slots_of_rank;                       // [ep_size], experts each rank owns
+  std::vector<Trace> traces;                            // [layers], the whole group's routing
+  std::vector<DispatchPlan> dispatch;                   // [layers], this rank's part
+  std::vector<std::vector<std::int64_t>> check_tokens;  // [layers], own tokens to recompute
+
+  TokenRange own_tokens() const { return tokens_of_rank[static_cast<std::size_t>(ep_rank)]; }
+  const std::vector<int>& own_experts() const {
+    return placement.experts_of_rank[static_cast<std::size_t>(ep_rank)];
+  }
+  // Over the layers.
+  std::int64_t max_recv_rows() const;
+};
+
+// Throws ConfigError where the routing does not fit the model.
+RankWork plan_rank_work(const SweepPoint& point, int ep_rank);
+
+// Tokens whose recomputation touches every expert that has rows: taken greedily in token order,
+// whenever a token uses an expert not seen before.
+std::vector<std::int64_t> covering_tokens(const Trace& trace);
+
+}  // namespace epsweep
