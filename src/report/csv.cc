@@ -1,0 +1,150 @@
+#include "report/csv.h"
+
+#include <functional>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/stage.h"
+#include "base/text.h"
+#include "report/record_access.h"
+
+namespace epsweep {
+namespace {
+
+struct CsvColumn {
+  std::string name;
+  std::function<std::string(const Json&)> cell;
+};
+
+CsvColumn at_path(const std::string& name, const std::string& path) {
+  return {name, [path](const Json& record) { return plain_text(find_value(record, path)); }};
+}
+
+void add_group(const std::string& prefix, const std::string& path,
+               const std::vector<std::string>& keys, std::vector<CsvColumn>& columns) {
+  for (const std::string& key : keys) {
+    columns.push_back(at_path(prefix + key, path.empty() ? key : fmt::format("{}.{}", path, key)));
+  }
+}
+
+void add_identity(std::vector<CsvColumn>& columns) {
+  add_group("", "", {"index", "id", "state", "reason", "regime"}, columns);
+  columns.push_back(at_path("model", "point.model.name"));
+  add_group("", "point", {"ep_size", "concurrency", "tokens", "tokens_global"}, columns);
+  columns.push_back({"routing", routing_text});
+  add_group("", "point",
+            {"placement", "transport", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache",
+             "layers", "warmup", "iterations", "repeat", "seed", "step"},
+            columns);
+  add_group("", "", {"world_size", "num_groups", "num_active_ranks", "idle_ranks"}, columns);
+  columns.push_back(at_path("routing_checksum", "routing_checksum"));
+}
+
+void add_times(std::vector<CsvColumn>& columns) {
+  const std::vector<std::string> percentiles = {"p50", "p90", "p99", "min", "max"};
+  for (const std::string& p : percentiles) {
+    columns.push_back(at_path("layer_" + p + "_us", "layer.slowest_us." + p));
+  }
+  columns.push_back(at_path("num_samples", "layer.slowest_us.num_samples"));
+  add_group("layer_", "layer",
+            {"first_sample_us", "slowest_rank", "slowest_rank_share", "fastest_rank_p50_us",
+             "max_of_means_us"},
+            columns);
+  for (const std::string_view name : kStageNames) {
+    const std::string stage(name);
+    for (const char* p : {"p50", "p90", "p99"}) {
+      columns.push_back(at_path(fmt::format("{}_{}_us", stage, p),
+                                fmt::format("stages.{}.slowest_us.{}", stage, p)));
+    }
+    add_group(
+        stage + "_", "stages." + stage,
+        {"slowest_rank", "slowest_rank_share", "fastest_rank_p50_us", "slowest_rank_cpu_p50_us"},
+        columns);
+  }
+}
+
+// Of all records and not of this build's catalog: files of other builds keep all their metrics.
+void add_metrics(const std::vector<Json>& records, std::vector<CsvColumn>& columns) {
+  std::set<std::string> names;
+  for (const Json& record : records) {
+    const Json* metrics = find_value(record, "metrics");
+    if (metrics == nullptr || !metrics->is_object()) continue;
+    for (const auto& [name, value] : metrics->items()) names.insert(name);
+  }
+  for (const CsvColumn& column : columns) names.erase(column.name);  // layer_p50_us is both
+  for (const std::string& name : names) columns.push_back(at_path(name, "metrics." + name));
+}
+
+void add_work(std::vector<CsvColumn>& columns) {
+  for (const std::string rows : {"rows_per_expert", "rows_per_rank"}) {
+    add_group(rows + "_", rows,
+              {"mean", "min", "p10", "median", "p90", "max", "max_over_mean", "empty_fraction"},
+              columns);
+  }
+  add_group("", "bytes.dispatch", {"row_bytes"}, columns);
+  for (const std::string letter :
+       {"a_total", "a_self", "a_remote", "b_total", "b_self", "b_remote", "d_total"}) {
+    columns.push_back(
+        at_path("dispatch_" + letter + "_bytes", "bytes.dispatch." + letter + "_bytes"));
+  }
+  add_group("ffn_", "ffn", {"routed_rows", "touched_experts", "flops", "weight_bytes"}, columns);
+  for (const std::string gemm : {"gate_up", "down"}) {
+    add_group(gemm + "_", "m_distribution." + gemm, {"n", "k", "kernel_calls", "computed_rows"},
+              columns);
+  }
+  add_group("memory_", "memory", {"weight_bytes", "activation_bytes", "total_bytes"}, columns);
+}
+
+std::string warnings_text(const Json& record) {
+  const Json* warnings = find_value(record, "warnings");
+  if (warnings == nullptr || !warnings->is_array()) return "";
+  std::vector<std::string> texts;
+  for (const Json& warning : *warnings) texts.push_back(plain_text(&warning));
+  return join(texts, "; ");
+}
+
+std::vector<CsvColumn> make_columns(const std::vector<Json>& records) {
+  std::vector<CsvColumn> columns;
+  add_identity(columns);
+  add_times(columns);
+  add_metrics(records, columns);
+  add_work(columns);
+  add_group("check_", "check", {"verdict", "worst_error", "tolerance", "tokens_checked", "when"},
+            columns);
+  add_group("load_", "load", {"ranks", "cores", "oversubscribed", "foreign_load"}, columns);
+  for (const std::string phase : {"prepare", "check", "warmup", "flush", "measured"}) {
+    columns.push_back(at_path("harness_" + phase + "_s", "harness_s." + phase));
+  }
+  columns.push_back(at_path("timings_file", "timings_file"));
+  columns.push_back({"warnings", warnings_text});
+  return columns;
+}
+
+}  // namespace
+
+std::string csv_field(std::string_view text) {
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string points_csv(const std::vector<Json>& records) {
+  const std::vector<CsvColumn> columns = make_columns(records);
+  std::string text;
+  const auto add_field = [&text, &columns](std::size_t i, std::string_view field) {
+    text += csv_field(field);
+    text += i + 1 < columns.size() ? ',' : '\n';
+  };
+  for (std::size_t i = 0; i < columns.size(); ++i) add_field(i, columns[i].name);
+  for (const Json& record : records) {
+    for (std::size_t i = 0; i < columns.size(); ++i) add_field(i, columns[i].cell(record));
+  }
+  return text;
+}
+
+}  // namespace epsweep

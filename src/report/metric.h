@@ -1,0 +1,59 @@
+// The catalog of derived numbers: one file of metrics/ each, with its unit in the name and its
+// formula beside it.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "base/registry.h"
+#include "costs/ffn_work.h"
+#include "costs/traffic.h"
+#include "plan/sweep_point.h"
+#include "report/summary.h"
+
+namespace epsweep {
+
+// What a metric may be computed from. Traffic and FFN work are of one EP group, summed over the
+// point's layers; times are per layer.
+struct PointFacts {
+  const SweepPoint& point;
+  const PointSummary& summary;
+  int num_groups = 0;
+  int num_active_ranks = 0;  // ranks of the groups that run
+  const Traffic& traffic;
+  const FfnWork& ffn;
+  std::optional<FfnWork> slowest_rank_ffn;  // of the rank that is slowest in expert_ffn
+
+  const TimeSummary& slowest_s(Stage stage) const {
+    return summary.stages[static_cast<std::size_t>(stage)].slowest_s;
+  }
+  // Letter A without self copies, one group, one layer.
+  double remote_bytes_per_layer() const {
+    return static_cast<double>(traffic.a_copies - traffic.a_self_copies) *
+           static_cast<double>(traffic.row_bytes) / point.layers;
+  }
+};
+
+enum class Better { higher, lower, neither };
+constexpr const char* to_string(Better better) {
+  return better == Better::higher ? "higher" : better == Better::lower ? "lower" : "neither";
+}
+
+// numerator / denominator; absent where either is missing, or where it would be 0 of something or
+// something by 0: an undefined rate is null in the record, never 0 or infinite.
+inline std::optional<double> rate(double numerator, std::optional<double> denominator) {
+  if (!(numerator > 0) || !denominator.has_value() || !(*denominator > 0)) return std::nullopt;
+  return numerator / *denominator;
+}
+
+struct MetricEntry {
+  std::string name;  // unit included
+  std::string unit;
+  Better better = Better::neither;
+  std::string formula;
+  std::optional<double> (*compute)(const PointFacts& facts) = nullptr;
+};
+
+using MetricCatalog = Registry<MetricEntry>;
+
+}  // namespace epsweep

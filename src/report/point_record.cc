@@ -1,0 +1,302 @@
+#include "report/point_record.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "report/metric.h"
+
+namespace epsweep {
+namespace {
+
+constexpr double kUsPerS = 1e6;
+// The first iteration is called a spike above this many p50s; with fewer samples it is half of
+// what the p50 is made of.
+constexpr double kSpikeFactor = 5;
+constexpr std::int64_t kSpikeMinSamples = 4;
+
+Json us_or_null(const std::optional<double>& seconds) {
+  return seconds.has_value() ? Json(*seconds * kUsPerS) : Json(nullptr);
+}
+
+Json us_vector(const std::vector<double>& seconds) {
+  Json json = Json::array();
+  for (const double value : seconds) json.push_back(value * kUsPerS);
+  return json;
+}
+
+std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_t>>& layers) {
+  std::vector<std::int64_t> all;
+  for (const std::vector<std::int64_t>& layer : layers) {
+    all.insert(all.end(), layer.begin(), layer.end());
+  }
+  return all;
+}
+
+Json row_summary_json(const RowSummary& rows) {
+  return {{"num_entries", rows.num_entries},
+          {"total", rows.total},
+          {"mean", rows.mean},
+          {"min", rows.min},
+          {"p10", rows.p10},
+          {"median", rows.median},
+          {"p90", rows.p90},
+          {"max", rows.max},
+          {"max_over_mean", json_or_null(rows.max_over_mean)},
+          {"empty_fraction", rows.empty_fraction}};
+}
+
+Json rows_json(const std::vector<std::vector<std::int64_t>>& layers) {
+  Json json = row_summary_json(summarize_rows(concatenated(layers)));
+  json["per_layer"] = layers;
+  return json;
+}
+
+// Dispatch and combine carry the same copies, in opposite directions.
+Json bytes_json(const Traffic& traffic) {
+  const auto put = [&traffic](Json& json, const std::string& name, std::int64_t copies) {
+    json[name + "_copies"] = copies;
+    json[name + "_bytes"] = copies * traffic.row_bytes;
+  };
+  Json json = {{"row_bytes", traffic.row_bytes}};
+  put(json, "a_total", traffic.a_copies);
+  put(json, "a_self", traffic.a_self_copies);
+  put(json, "a_remote", traffic.a_copies - traffic.a_self_copies);
+  put(json, "b_total", traffic.b_copies);
+  put(json, "b_self", traffic.b_self_copies);
+  put(json, "b_remote", traffic.b_copies - traffic.b_self_copies);
+  put(json, "d_total", traffic.d_copies);
+  json["max_remote_rows_sent"] = traffic.max_remote_rows_sent;
+  json["max_remote_rows_received"] = traffic.max_remote_rows_received;
+  return json;
+}
+
+struct GemmDims {
+  std::int64_t n = 0, k = 0;
+};
+
+Json gemm_json(const GemmDims& dims, const Json& rows, const GemmTotals* totals) {
+  Json json = {{"n", dims.n}, {"k", dims.k}, {"rows_per_expert", rows}};
+  for (const char* key : {"kernel_calls", "routed_rows", "computed_rows"}) json[key] = nullptr;
+  if (totals != nullptr) {
+    json["kernel_calls"] = totals->kernel_calls;
+    json["routed_rows"] = totals->routed_rows;
+    json["computed_rows"] = totals->computed_rows;
+  }
+  return json;
+}
+
+Json m_distribution_json(const PointRecordInput& input) {
+  const ModelShape& model = input.point.model;
+  const Json rows = row_summary_json(summarize_rows(concatenated(input.workload->rows_per_expert)));
+  const GemmTotals* gate_up = input.gemms.has_value() ? &input.gemms->gate_up : nullptr;
+  const GemmTotals* down = input.gemms.has_value() ? &input.gemms->down : nullptr;
+  return {{"gate_up", gemm_json({model.gate_up_cols(), model.expert_io_dim}, rows, gate_up)},
+          {"down", gemm_json({model.expert_io_dim, model.ffn_dim}, rows, down)}};
+}
+
+void put_workload(const PointRecordInput& input, Json& record) {
+  for (const char* key : {"routing_checksum", "rows_per_expert", "rows_per_rank", "m_distribution",
+                          "bytes", "ffn", "memory"}) {
+    record[key] = nullptr;
+  }
+  if (!input.workload.has_value()) return;
+  const PointWorkload& work = *input.workload;
+  record["routing_checksum"] = hex64(work.routing_checksum);
+  record["rows_per_expert"] = rows_json(work.rows_per_expert);
+  record["rows_per_rank"] = rows_json(work.rows_per_rank);
+  record["m_distribution"] = m_distribution_json(input);
+  const Json bytes = bytes_json(work.traffic);
+  record["bytes"] = {{"dispatch", bytes}, {"combine", bytes}};
+  record["ffn"] = {{"routed_rows", work.ffn.routed_rows},
+                   {"touched_experts", work.ffn.touched_experts},
+                   {"flops", work.ffn.flops},
+                   {"weight_bytes", work.ffn.weight_bytes}};
+  record["memory"] = {{"weight_bytes", work.memory.weight_bytes},
+                      {"activation_bytes", work.memory.activation_bytes},
+                      {"total_bytes", work.memory.total()},
+                      {"weight_bytes_per_rank", work.weight_bytes_per_rank}};
+}
+
+Json stage_json(const StageSummary& stage, const std::vector<int>& world_ranks) {
+  const TimeSummary& slowest = stage.slowest_s;
+  return {{"slowest_us",
+           {{"p50", us_or_null(slowest.p50)},
+            {"p90", us_or_null(slowest.p90)},
+            {"p99", us_or_null(slowest.p99)},
+            {"min", us_or_null(slowest.min)},
+            {"max", us_or_null(slowest.max)},
+            {"num_samples", slowest.num_samples}}},
+          {"first_sample_us", stage.first_sample_s * kUsPerS},
+          {"slowest_rank", world_ranks.at(static_cast<std::size_t>(stage.slowest_rank))},
+          {"slowest_rank_share", stage.slowest_rank_share},
+          {"fastest_rank_p50_us", stage.fastest_rank_p50_s * kUsPerS},
+          {"slowest_rank_cpu_p50_us", stage.slowest_rank_cpu_p50_s * kUsPerS},
+          {"max_of_means_us", stage.max_of_means_s * kUsPerS}};
+}
+
+// Copies of a group are counted on one group; all groups run the same routing.
+std::optional<FfnWork> slowest_rank_ffn(const PointRecordInput& input,
+                                        const std::vector<int>& world_ranks) {
+  const StageSummary& ffn = input.timings->stages[static_cast<std::size_t>(Stage::expert_ffn)];
+  const int world_rank = world_ranks.at(static_cast<std::size_t>(ffn.slowest_rank));
+  const int ep_rank = input.layout.ep_rank_of_rank.at(static_cast<std::size_t>(world_rank));
+  const std::vector<FfnWork>& of_rank = input.workload->ffn_of_rank;
+  if (static_cast<std::size_t>(ep_rank) >= of_rank.size()) return std::nullopt;
+  return of_rank[static_cast<std::size_t>(ep_rank)];
+}
+
+Json metrics_json(const PointRecordInput& input, const std::vector<int>& world_ranks) {
+  const PointFacts facts = {.point = input.point,
+                            .summary = *input.timings,
+                            .num_groups = input.layout.num_groups,
+                            .num_active_ranks = static_cast<int>(world_ranks.size()),
+                            .traffic = input.workload->traffic,
+                            .ffn = input.workload->ffn,
+                            .slowest_rank_ffn = slowest_rank_ffn(input, world_ranks)};
+  Json json = Json::object();
+  const MetricCatalog& catalog = MetricCatalog::instance();
+  for (const std::string& name : catalog.names()) {
+    json[name] = json_or_null(catalog.at(name).compute(facts));
+  }
+  return json;
+}
+
+void put_times(const PointRecordInput& input, Json& record) {
+  for (const char* key : {"layer", "stages", "layer_p50_us_of_rank", "ffn_p50_us_of_rank",
+                          "metrics", "timings_file"}) {
+    record[key] = nullptr;
+  }
+  if (input.state != PointState::measured) return;
+  const std::vector<int> world_ranks = active_ranks(input.layout);
+  const PointSummary& timings = *input.timings;
+  record["layer"] = stage_json(timings.layer, world_ranks);
+  Json stages = Json::object();
+  for (std::size_t s = 0; s < kStageNames.size(); ++s) {
+    stages[std::string(kStageNames[s])] = stage_json(timings.stages[s], world_ranks);
+  }
+  record["stages"] = std::move(stages);
+  record["layer_p50_us_of_rank"] = us_vector(timings.layer_p50_s_of_rank);
+  record["ffn_p50_us_of_rank"] = us_vector(timings.ffn_p50_s_of_rank);
+  record["metrics"] = metrics_json(input, world_ranks);
+  if (!input.timings_file.empty()) record["timings_file"] = input.timings_file;
+}
+
+Json check_json(const std::optional<CheckResult>& check) {
+  if (!check.has_value()) return nullptr;
+  return {{"verdict", kCheckVerdictNames[static_cast<std::size_t>(check->verdict)]},
+          {"worst_error", json_or_null(check->worst_error)},
+          {"tolerance", check->tolerance},
+          {"tokens_checked", check->tokens_checked},
+          {"when", check->when}};
+}
+
+std::vector<std::string> all_warnings(const PointRecordInput& input) {
+  std::vector<std::string> warnings = input.warnings;
+  if (input.state != PointState::measured) return warnings;
+  const StageSummary& layer = input.timings->layer;
+  const double p50_s = layer.slowest_s.p50.value_or(0);
+  if (layer.slowest_s.num_samples >= kSpikeMinSamples &&
+      layer.first_sample_s > kSpikeFactor * p50_s) {
+    warnings.push_back(
+        fmt::format("the first timed iteration took {:.1f} us per layer, {:.0f} times the p50: "
+                    "more warm-up is needed; p50 is little affected, max and p99 are",
+                    layer.first_sample_s * kUsPerS, layer.first_sample_s / p50_s));
+  }
+  return warnings;
+}
+
+void expect_consistent(const PointRecordInput& input) {
+  if (input.state != PointState::measured) {
+    EPS_EXPECT(!input.reason.empty() || input.state == PointState::empty,
+               "a point that was not measured needs a reason");
+    return;
+  }
+  EPS_EXPECT(input.timings.has_value() && input.workload.has_value(),
+             "a measured point needs its times and its workload");
+  EPS_EXPECT(input.check.has_value() && input.check->verdict == CheckVerdict::passed,
+             "a measured point needs a passed check");
+  EPS_EXPECT(input.timings->layer_p50_s_of_rank.size() == active_ranks(input.layout).size(),
+             "times are not of the ranks in groups");
+}
+
+}  // namespace
+
+std::vector<int> active_ranks(const GroupLayout& layout) {
+  std::vector<int> ranks;
+  for (std::size_t rank = 0; rank < layout.group_of_rank.size(); ++rank) {
+    if (layout.group_of_rank[rank] >= 0) ranks.push_back(static_cast<int>(rank));
+  }
+  return ranks;
+}
+
+Json make_point_record(const PointRecordInput& input) {
+  expect_consistent(input);
+  const std::string no_tokens = "zero tokens on every rank: nothing to measure";
+  const bool needs_text = input.state == PointState::empty && input.reason.empty();
+  const std::string& reason = needs_text ? no_tokens : input.reason;
+  std::vector<std::int64_t> tokens_per_rank;
+  for (const TokenRange& range : token_ranges(input.point)) tokens_per_rank.push_back(range.size());
+
+  Json record = {{"schema_version", kSchemaVersion},
+                 {"id", point_id(input.point)},
+                 {"index", input.point.index},
+                 {"state", to_string(input.state)},
+                 {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
+                 {"regime", "iteration_aligned"},
+                 {"point", sweep_point_json(input.point)},
+                 {"world_size", input.world_size},
+                 {"num_groups", input.layout.num_groups},
+                 {"num_active_ranks", active_ranks(input.layout).size()},
+                 {"idle_ranks", input.layout.idle_ranks},
+                 {"tokens_per_rank", tokens_per_rank}};
+  put_workload(input, record);
+  put_times(input, record);
+  record["check"] = check_json(input.check);
+  record["load"] = {{"ranks", input.load.ranks},
+                    {"cores", input.load.cores},
+                    {"oversubscribed", input.load.oversubscribed()},
+                    {"foreign_load", json_or_null(input.load.foreign_load)}};
+  record["harness_s"] = {{"prepare", input.harness.prepare},
+                         {"check", input.harness.check},
+                         {"warmup", input.harness.warmup},
+                         {"flush", input.harness.flush},
+                         {"measured", input.harness.measured}};
+  record["warnings"] = all_warnings(input);
+  return record;
+}
+
+Json record_formulas() {
+  Json metrics = Json::object();
+  const MetricCatalog& catalog = MetricCatalog::instance();
+  for (const std::string& name : catalog.names()) {
+    const MetricEntry& entry = catalog.at(name);
+    metrics[name] = {
+        {"unit", entry.unit}, {"better", to_string(entry.better)}, {"formula", entry.formula}};
+  }
+  return {
+      {"regime",
+       "iteration_aligned: ranks start an iteration together and stages follow without barriers, "
+       "so exchange stages include waiting for late ranks"},
+      {"slowest_us",
+       "sample of an iteration = mean over layers of the maximum over ranks; then nearest-rank "
+       "percentiles over iterations; p90 needs 10 samples, p99 100"},
+      {"slowest_rank", "world rank that was slowest in most (iteration, layer)s"},
+      {"slowest_rank_share", "of the (iteration, layer)s in which it was the slowest"},
+      {"max_of_means_us", "max over ranks of a rank's mean; for comparison with other tools only"},
+      {"max_over_mean", "max / mean of the rows over all (layer, expert)s or (layer, rank)s"},
+      {"empty_fraction", "share of the (layer, expert)s or (layer, rank)s without rows"},
+      {"bytes",
+       "copies of token rows of one group, summed over layers; a: per assignment, b: per distinct "
+       "destination rank, d: per distinct remote rank; self: to the token's own rank, remote: the "
+       "others; combine returns the copies of dispatch"},
+      {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
+      {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
+      {"foreign_load", "CPU time of other programs / (cores * time) while the point was timed"},
+      {"metrics", std::move(metrics)},
+  };
+}
+
+}  // namespace epsweep

@@ -1,0 +1,112 @@
+// The JSON of one point: one self-contained line of points.jsonl.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "costs/ffn_work.h"
+#include "costs/memory.h"
+#include "costs/traffic.h"
+#include "plan/plan.h"
+#include "report/summary.h"
+
+namespace epsweep {
+
+// "major.minor" of run.json and of every record. A reader refuses another major.
+inline constexpr std::string_view kSchemaVersion = "1.0";
+
+// Only `measured` carries times and metrics: in every other state they are null.
+enum class PointState {
+  measured,    // timed, and its check passed
+  empty,       // ran with zero tokens everywhere: nothing to measure, not to be compared
+  skipped,     // could not run: infeasible or does not fit
+  stopped,     // a limit ended the sweep before it
+  failed,      // ran and went wrong, or its check found wrong values
+  unverified,  // its check could not finish
+};
+inline const std::vector<std::string> kPointStateNames = {"measured", "empty",  "skipped",
+                                                          "stopped",  "failed", "unverified"};
+inline const std::string& to_string(PointState state) {
+  return kPointStateNames[static_cast<std::size_t>(state)];
+}
+
+// What routing and placement fix before anything runs; of one EP group.
+struct PointWorkload {
+  std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
+  std::vector<std::vector<std::int64_t>> rows_per_rank;    // [layers][ep_size], received rows
+  Traffic traffic;                   // copies summed over layers; max_* of the worst layer
+  FfnWork ffn;                       // all ranks, summed over layers
+  std::vector<FfnWork> ffn_of_rank;  // [ep_size], summed over layers
+  std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
+  MemoryNeed memory;
+  std::uint64_t routing_checksum = 0;
+};
+
+// One of the two grouped GEMMs: one group, one iteration, all layers.
+struct GemmTotals {
+  std::int64_t kernel_calls = 0;
+  std::int64_t routed_rows = 0;
+  std::int64_t computed_rows = 0;  // routed rows plus the kernel's padding
+};
+struct FfnGemms {
+  GemmTotals gate_up, down;
+};
+
+enum class CheckVerdict { passed, failed, unfinished };
+inline const std::vector<std::string> kCheckVerdictNames = {"passed", "failed", "unfinished"};
+
+struct CheckResult {
+  CheckVerdict verdict = CheckVerdict::unfinished;
+  std::optional<double> worst_error;  // in the unit of `tolerance`
+  double tolerance = 0;
+  std::int64_t tokens_checked = 0;
+  std::string when;  // "before and after timing"
+};
+
+// Of the host with most ranks per core.
+struct LoadFacts {
+  int ranks = 0;
+  int cores = 0;
+  // CPU time of other programs while the point was timed, as a share of the host's cores.
+  std::optional<double> foreign_load;
+
+  bool oversubscribed() const { return ranks > cores; }
+};
+
+// Where the program's own time went, slowest rank.
+struct HarnessSeconds {
+  double prepare = 0, check = 0, warmup = 0, flush = 0, measured = 0;
+};
+
+struct PointRecordInput {
+  SweepPoint point;
+  PointState state = PointState::failed;
+  std::string reason;  // required unless measured or empty
+  int world_size = 0;
+  GroupLayout layout;
+  std::optional<PointWorkload> workload;  // absent where the point never got that far
+  std::optional<FfnGemms> gemms;
+  std::optional<CheckResult> check;
+  // Rows of its timing table are the ranks in groups, in world order. Required for `measured`,
+  // left out of the record in every other state.
+  std::optional<PointSummary> timings;
+  std::string timings_file;  // relative to the run directory; empty for none
+  LoadFacts load;
+  HarnessSeconds harness;
+  std::vector<std::string> warnings;
+};
+
+// World ranks that are in a group, ascending: the row order of timing tables.
+std::vector<int> active_ranks(const GroupLayout& layout);
+
+// Throws RunError for an input that contradicts itself (a measured point without a passed check).
+Json make_point_record(const PointRecordInput& input);
+
+// What the keys of a record mean; once per run, in run.json.
+Json record_formulas();
+
+}  // namespace epsweep

@@ -1,0 +1,26 @@
+// Reading records back: a missing key and null are the same, so older records stay readable.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+
+namespace epsweep {
+
+// Value at "stages.router.slowest_us.p50"; nullptr where a key is missing or the value is null.
+const Json* find_value(const Json& record, std::string_view path);
+
+std::optional<double> find_number(const Json& record, std::string_view path);
+
+// Empty where absent or not text.
+std::string find_text(const Json& record, std::string_view path);
+
+// Numbers shortest-exact with a dot, text as it is, lists and objects as JSON; empty for absent.
+std::string plain_text(const Json* value);
+
+// "zipf(zipf_alpha=1.2)" of a record.
+std::string routing_text(const Json& record);
+
+}  // namespace epsweep

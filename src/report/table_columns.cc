@@ -1,0 +1,182 @@
+#include "report/table_columns.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/stage.h"
+#include "report/record_access.h"
+
+namespace epsweep {
+namespace {
+
+using Cell = std::function<std::string(const TableRow&)>;
+
+std::string or_dash(const std::string& text) {
+  return text.empty() ? "-" : text;
+}
+
+Cell plain(const std::string& path) {
+  return [path](const TableRow& row) { return or_dash(plain_text(find_value(*row.record, path))); };
+}
+Cell number(const std::string& path) {
+  return [path](const TableRow& row) { return short_number(find_number(*row.record, path)); };
+}
+Cell percent(const std::string& path) {
+  return [path](const TableRow& row) { return short_percent(find_number(*row.record, path)); };
+}
+
+double layers_of(const Json& record) {
+  return find_number(record, "point.layers").value_or(1);
+}
+
+Cell megabytes_per_layer(const std::string& letter) {
+  return [path = "bytes.dispatch." + letter + "_bytes"](const TableRow& row) {
+    std::optional<double> bytes = find_number(*row.record, path);
+    if (bytes.has_value()) *bytes /= layers_of(*row.record) * 1e6;
+    return short_number(bytes);
+  };
+}
+
+// Of both grouped GEMMs; absent unless both have it.
+std::optional<double> gemm_sum(const Json& record, const std::string& key) {
+  const std::optional<double> gate_up = find_number(record, "m_distribution.gate_up." + key);
+  const std::optional<double> down = find_number(record, "m_distribution.down." + key);
+  if (!gate_up.has_value() || !down.has_value()) return std::nullopt;
+  return *gate_up + *down;
+}
+
+std::string calls_text(const TableRow& row) {
+  std::optional<double> calls = gemm_sum(*row.record, "kernel_calls");
+  if (!calls.has_value()) return "-";
+  *calls /= layers_of(*row.record);
+  return *calls == std::floor(*calls) ? fmt::format("{:.0f}", *calls) : short_number(*calls);
+}
+
+std::string padding_text(const TableRow& row) {
+  const std::optional<double> routed = gemm_sum(*row.record, "routed_rows");
+  const std::optional<double> computed = gemm_sum(*row.record, "computed_rows");
+  if (!routed.has_value() || !computed.has_value() || *routed <= 0) return "-";
+  return short_percent((*computed - *routed) / *routed);
+}
+
+// "13", or "12-13" where ranks differ.
+std::string tokens_per_rank_text(const TableRow& row) {
+  const Json* tokens = find_value(*row.record, "tokens_per_rank");
+  if (tokens == nullptr || !tokens->is_array() || tokens->empty()) return "-";
+  std::vector<std::int64_t> counts;
+  for (const Json& count : *tokens) {
+    if (!count.is_number_integer()) return "-";
+    counts.push_back(count.get<std::int64_t>());
+  }
+  const auto [low, high] = std::minmax_element(counts.begin(), counts.end());
+  return *low == *high ? std::to_string(*low) : fmt::format("{}-{}", *low, *high);
+}
+
+std::string num_idle_text(const TableRow& row) {
+  const Json* idle = find_value(*row.record, "idle_ranks");
+  return idle != nullptr && idle->is_array() ? std::to_string(idle->size()) : "-";
+}
+
+// "5 (83%)"; a rank that is slowest less than half of the time is not "the" slow one.
+std::string slowest_text(const TableRow& row) {
+  const std::optional<double> share = find_number(*row.record, "layer.slowest_rank_share");
+  if (!share.has_value()) return "-";
+  return fmt::format("{} ({:.0f}%){}", plain_text(find_value(*row.record, "layer.slowest_rank")),
+                     *share * 100, *share < 0.5 ? " alternates" : "");
+}
+
+TableLayout latency_layout() {
+  return {
+      "Latency and throughput",
+      "layer: us per layer, slowest rank inside each iteration; /rank: ranks in groups; GB/s of "
+      "touched weights; slowest: world rank (how often)",
+      {{{"layer p50"}, number("layer.slowest_us.p50")},
+       {{"p90"}, number("layer.slowest_us.p90")},
+       {{"p99"}, number("layer.slowest_us.p99")},
+       {{"tok/s"}, number("metrics.tokens_per_s")},
+       {{"tok/s/rank"}, number("metrics.tokens_per_s_per_rank")},
+       {{"GFLOP/s/rank"}, number("metrics.ffn_gflop_per_s_per_rank")},
+       {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
+       {{"groups"}, plain("num_groups")},
+       {{"idle"}, num_idle_text},
+       {{"slowest"}, slowest_text}}};
+}
+
+TableLayout stage_layout() {
+  TableLayout layout = {
+      "Stages",
+      "p50 us per layer of the rank slowest in that stage, waiting included; exch, ffn: % of layer "
+      "p50; A GB/s: remote dispatch per rank",
+      {}};
+  for (const std::string_view name : kStageNames) {
+    const std::string stage(name);
+    layout.columns.push_back({{stage}, number("stages." + stage + ".slowest_us.p50")});
+  }
+  layout.columns.push_back({{"exch %"}, percent("metrics.exchange_share")});
+  layout.columns.push_back({{"ffn %"}, percent("metrics.ffn_share")});
+  layout.columns.push_back({{"A GB/s"}, number("metrics.dispatch_a_remote_gb_per_s_per_rank")});
+  return layout;
+}
+
+TableLayout rows_layout() {
+  return {
+      "Rows per expert (M) and dispatch bytes",
+      "empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per "
+      "rank, D per remote rank; calls and MB of a group and layer",
+      {{{"M mean"}, number("rows_per_expert.mean")},
+       {{"P10"}, plain("rows_per_expert.p10")},
+       {{"median"}, plain("rows_per_expert.median")},
+       {{"P90"}, plain("rows_per_expert.p90")},
+       {{"max"}, plain("rows_per_expert.max")},
+       {{"max/mean"}, number("rows_per_expert.max_over_mean")},
+       {{"empty"}, percent("rows_per_expert.empty_fraction")},
+       {{"rank max/mean"}, number("rows_per_rank.max_over_mean")},
+       {{"calls"}, calls_text},
+       {{"pad"}, padding_text},
+       {{"A self"}, megabytes_per_layer("a_self")},
+       {{"A remote"}, megabytes_per_layer("a_remote")},
+       {{"B"}, megabytes_per_layer("b_total")},
+       {{"D"}, megabytes_per_layer("d_total")}}};
+}
+
+std::vector<Axis> make_axes() {
+  std::vector<Axis> axes = {
+      {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }}};
+  for (const std::string name :
+       {"placement", "transport", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache",
+        "layers", "warmup", "iterations", "seed", "step", "repeat"}) {
+    axes.push_back({name, plain("point." + name)});
+  }
+  axes.push_back({"run", [](const TableRow& row) { return row.dir; }});
+  return axes;
+}
+
+}  // namespace
+
+const std::vector<Axis>& table_axes() {
+  static const std::vector<Axis> axes = make_axes();
+  return axes;
+}
+
+std::string row_mark(const Json& record) {
+  std::string mark;
+  const Json* oversubscribed = find_value(record, "load.oversubscribed");
+  if (oversubscribed != nullptr && *oversubscribed == true) mark += '!';
+  if (find_number(record, "load.foreign_load").value_or(0) > kForeignLoadLimit) mark += '~';
+  return mark;
+}
+
+std::vector<TableColumn> key_columns() {
+  return {{{"", Align::left}, [](const TableRow& row) { return row_mark(*row.record); }},
+          {{"EP"}, plain("point.ep_size")},
+          {{"tok/group"}, plain("point.tokens_global")},
+          {{"tok/rank"}, tokens_per_rank_text}};
+}
+
+std::vector<TableLayout> table_layouts() {
+  return {latency_layout(), stage_layout(), rows_layout()};
+}
+
+}  // namespace epsweep
