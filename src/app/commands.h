@@ -1,0 +1,48 @@
+// The commands of the program. Each returns an exit code and throws Error for what ends it early.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace epsweep {
+
+struct PlanCommand {
+  std::string experiment;
+  std::vector<std::string> overrides;
+  int world_size = 0;  // 0: not said
+  bool json = false;
+};
+int run(const PlanCommand& command);
+
+struct RunCommand {
+  std::string experiment;
+  std::vector<std::string> overrides;
+  std::string out;  // empty: a name is made up below epsweep_out/
+  std::string backend = "cpu";
+  std::vector<std::string> faults;
+  double phase_limit_s = 600;
+  bool dry_run = false;
+  std::vector<std::string> argv;
+};
+// The only command that starts MPI.
+int run(const RunCommand& command);
+
+struct ReportCommand {
+  std::vector<std::string> dirs;
+  bool csv = false, json = false;
+};
+int run(const ReportCommand& command);
+
+struct ListCommand {
+  bool json = false;
+};
+int run(const ListCommand& command);
+
+struct ImportModelCommand {
+  std::string config;
+  std::string name;  // empty: the config's folder name
+  std::string out;   // empty: standard output
+};
+int run(const ImportModelCommand& command);
+
+}  // namespace epsweep

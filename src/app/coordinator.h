@@ -1,0 +1,49 @@
+// Runs the points of a plan on all ranks of a launch, one after the other, and keeps the records.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/gathered_point.h"
+#include "app/rank_engine.h"
+#include "report/progress.h"
+#include "report/result_file.h"
+
+namespace epsweep {
+
+class Coordinator {
+ public:
+  // `results` is null on ranks other than 0.
+  Coordinator(const Comm& world, const HostMap& hosts, const Plan& plan, RankEngine& engine,
+              RunDirectory* results);
+
+  // Collective over the world. The exit code is the same on every rank: 128 + N after signal N,
+  // otherwise as ExitCode says. Records of all points are on rank 0 afterwards.
+  int run();
+  const std::vector<Json>& records() const { return records_; }
+
+ private:
+  struct PointEnd {
+    PointState state = PointState::failed;
+    int stop_signal = 0;
+  };
+  PointEnd run_point_on_all(const SweepPoint& point);
+  PointRecordInput record_input(const SweepPoint& point) const;
+  PointEnd record_measured(const SweepPoint& point, const RankPoint& rank_point,
+                           GatheredPoint gathered, std::optional<double> foreign_load);
+  PointEnd record(const PointRecordInput& input);
+
+  const Comm& world_;
+  const HostMap& hosts_;
+  const Plan& plan_;
+  RankEngine& engine_;
+  RunDirectory* results_;
+  std::optional<Progress> progress_;
+  std::vector<Json> records_;
+};
+
+// The code for a run whose points ended in these states.
+ExitCode exit_code_of(const std::vector<PointState>& states);
+
+}  // namespace epsweep

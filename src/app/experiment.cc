@@ -1,0 +1,87 @@
+#include "app/experiment.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "device/backend.h"
+#include "device/grouped_gemm.h"
+#include "device/transport.h"
+#include "workload/distribution.h"
+#include "workload/placement.h"
+#include "workload/trace.h"
+
+namespace epsweep {
+
+namespace fs = std::filesystem;
+
+Catalogs linked_catalogs() {
+  Catalogs catalogs;
+  const DistributionCatalog& distributions = DistributionCatalog::instance();
+  for (const std::string& name : distributions.names()) {
+    const Distribution& entry = distributions.at(name);
+    catalogs.distributions.push_back({entry.name, entry.summary, entry.params});
+  }
+  catalogs.placements = PlacementCatalog::instance().names();
+  catalogs.transports = TransportCatalog::instance().names();
+  catalogs.grouped_gemms = GroupedGemmCatalog::instance().names();
+  return catalogs;
+}
+
+std::string find_models_dir(const std::string& experiment_file) {
+  if (const char* set = std::getenv("EPSWEEP_MODELS_DIR")) return set;
+  std::vector<fs::path> places;
+  if (!experiment_file.empty()) {
+    const fs::path folder = fs::absolute(experiment_file).parent_path();
+    places = {folder.parent_path() / "models", folder / "models"};
+  }
+  std::error_code ignored;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
+  for (fs::path above = executable.parent_path(); above.has_relative_path();
+       above = above.parent_path()) {
+    places.push_back(above / "configs" / "models");
+  }
+  for (const fs::path& place : places) {
+    if (fs::is_directory(place, ignored)) return place.string();
+  }
+  throw ConfigError("no folder of model files found; set EPSWEEP_MODELS_DIR to configs/models");
+}
+
+SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides) {
+  const std::string text = read_text_file(file);
+  return read_sweep_spec(text, file, overrides,
+                         {.models_dir = find_models_dir(file), .catalogs = linked_catalogs()});
+}
+
+void check_backend_names(const SweepSpec& spec, const std::string& backend) {
+  const std::vector<std::string> backends = BackendCatalog::instance().names();
+  if (!BackendCatalog::instance().contains(backend)) {
+    throw ConfigError(
+        fmt::format("there is no backend '{}'; linked in: {}", backend, join(backends)));
+  }
+  const auto check = [&backend](const char* axis, const auto& entry) {
+    if (entry.backend == backend) return;
+    throw ConfigError(fmt::format("{} '{}' belongs to backend '{}', the run uses '{}'", axis,
+                                  entry.name, entry.backend, backend));
+  };
+  for (const std::string& name : spec.transport) {
+    check("transport", TransportCatalog::instance().at(name));
+  }
+  for (const std::string& name : spec.grouped_gemm) {
+    check("grouped_gemm", GroupedGemmCatalog::instance().at(name));
+  }
+}
+
+void check_routings(const Plan& plan) {
+  std::set<std::string> seen;
+  for (const SweepPoint& point : plan.points) {
+    if (infeasible_reason(point) || !seen.insert(trace_key(point)).second) continue;
+    for (int layer = 0; layer < point.layers; ++layer) make_token_router(point, layer);
+  }
+}
+
+}  // namespace epsweep

@@ -1,0 +1,27 @@
+// Finding and reading experiment files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plan/plan.h"
+
+namespace epsweep {
+
+// The names of everything that is linked in.
+Catalogs linked_catalogs();
+
+// The folder with NAME.yaml model files: $EPSWEEP_MODELS_DIR; else `models` beside the experiment's
+// folder or in it; else configs/models in a folder above the executable. Throws ConfigError.
+std::string find_models_dir(const std::string& experiment_file);
+
+// Throws ConfigError: the file's own mistakes, see read_sweep_spec().
+SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides);
+
+// Throws ConfigError if a transport or kernel of the experiment belongs to another backend, or if
+// there is no such backend.
+void check_backend_names(const SweepSpec& spec, const std::string& backend);
+// Throws ConfigError if a routing of the plan cannot be made: its parameters or its file.
+void check_routings(const Plan& plan);
+
+}  // namespace epsweep

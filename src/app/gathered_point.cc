@@ -1,0 +1,123 @@
+#include "app/gathered_point.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/json.h"
+
+namespace epsweep {
+namespace {
+
+Json totals_json(const std::vector<LayerGemmWork>& layers, GemmWork LayerGemmWork::*gemm) {
+  GemmWork total;
+  for (const LayerGemmWork& layer : layers) {
+    total.kernel_calls += (layer.*gemm).kernel_calls;
+    total.computed_rows += (layer.*gemm).computed_rows;
+  }
+  return {total.kernel_calls, total.computed_rows};
+}
+
+// Everything but the times, which travel as numbers.
+Json facts_json(const RankPoint& rank_point) {
+  if (!rank_point.outcome) return nullptr;
+  const RankOutcome& outcome = *rank_point.outcome;
+  OracleResult check = outcome.check_before;
+  check.merge(outcome.check_after);
+  std::int64_t routed_rows = 0;
+  for (const DispatchPlan& layer : rank_point.work->dispatch) routed_rows += layer.num_recv_rows();
+  return {{"group", rank_point.group->group()},
+          {"measured", outcome.measured},
+          {"stop_signal", outcome.stop_signal},
+          {"tokens_checked", check.num_tokens_checked},
+          {"worst_error", check.worst_error},
+          {"problem", json_or_null(check.problem)},
+          {"unfinished", json_or_null(check.unfinished)},
+          {"gate_up", totals_json(outcome.gemm_work, &LayerGemmWork::gate_up)},
+          {"down", totals_json(outcome.gemm_work, &LayerGemmWork::down)},
+          {"routed_rows", routed_rows},
+          {"prepare", rank_point.prepare_s},
+          {"check", outcome.seconds.check},
+          {"warmup", outcome.seconds.warmup},
+          {"flush", outcome.seconds.flush},
+          {"timed", outcome.seconds.measured}};
+}
+
+void add_gemm(GemmTotals& total, const Json& facts, const char* key) {
+  total.kernel_calls += facts[key][0].get<std::int64_t>();
+  total.computed_rows += facts[key][1].get<std::int64_t>();
+  total.routed_rows += facts["routed_rows"].get<std::int64_t>();
+}
+
+void add_check(GatheredPoint& point, const Json& facts, std::size_t rank) {
+  point.check.tokens_checked += facts["tokens_checked"].get<std::int64_t>();
+  point.check.worst_error =
+      std::max(point.check.worst_error.value_or(0.0), facts["worst_error"].get<double>());
+  const bool wrong = !facts["problem"].is_null();
+  const bool unfinished = !facts["unfinished"].is_null();
+  if (!wrong && !unfinished) return;
+  // Wrong values outweigh a check that could not finish.
+  if (point.check.verdict == CheckVerdict::failed) return;
+  if (!wrong && point.check.verdict == CheckVerdict::unfinished) return;
+  point.check.verdict = wrong ? CheckVerdict::failed : CheckVerdict::unfinished;
+  point.check_problem =
+      fmt::format("rank {}: {}", rank, facts[wrong ? "problem" : "unfinished"].get<std::string>());
+}
+
+void add_harness(HarnessSeconds& total, const Json& facts) {
+  total.prepare = std::max(total.prepare, facts["prepare"].get<double>());
+  total.check = std::max(total.check, facts["check"].get<double>());
+  total.warmup = std::max(total.warmup, facts["warmup"].get<double>());
+  total.flush = std::max(total.flush, facts["flush"].get<double>());
+  total.measured = std::max(total.measured, facts["timed"].get<double>());
+}
+
+std::vector<double> flat_times(const RankPoint& rank_point) {
+  std::vector<double> flat;
+  if (!rank_point.outcome || !rank_point.outcome->measured) return flat;
+  flat.reserve(rank_point.outcome->times.size() * kNumMeasures);
+  for (const StageTimes& times : rank_point.outcome->times) {
+    flat.insert(flat.end(), {times.begin_s, times.end_s, times.cpu_s});
+  }
+  return flat;
+}
+
+TimingTable table_of(const RankPoint& rank_point, std::vector<double> values) {
+  const SweepPoint& point = rank_point.work->point;
+  const double epoch_s = values.front();
+  for (std::size_t i = 0; i < values.size(); i += kNumMeasures) {
+    values[i] -= epoch_s;
+    values[i + 1] -= epoch_s;
+  }
+  const auto num_ranks = static_cast<int>(active_ranks(rank_point.layout).size());
+  return {num_ranks, point.iterations, point.layers, std::move(values)};
+}
+
+}  // namespace
+
+GatheredPoint gather_point(const Comm& world, const RankPoint& rank_point) {
+  const std::vector<std::string> texts = world.gather(to_json_line(facts_json(rank_point)), 0);
+  std::vector<double> values = world.gather(std::span<const double>(flat_times(rank_point)), 0);
+  GatheredPoint point;
+  if (world.rank() != 0) return point;
+  bool all_measured = true;
+  point.check.verdict = CheckVerdict::passed;
+  point.check.when = "before and after timing";
+  point.check.tolerance = Oracle::tolerance(rank_point.work->point.dtype);
+  for (std::size_t rank = 0; rank < texts.size(); ++rank) {
+    const Json facts = parse_json(texts[rank], fmt::format("facts of rank {}", rank));
+    if (facts.is_null()) continue;
+    all_measured = all_measured && facts["measured"].get<bool>();
+    point.stop_signal = std::max(point.stop_signal, facts["stop_signal"].get<int>());
+    add_check(point, facts, rank);
+    add_harness(point.harness, facts);
+    if (facts["group"] == 0) {
+      add_gemm(point.gemms.gate_up, facts, "gate_up");
+      add_gemm(point.gemms.down, facts, "down");
+    }
+  }
+  if (all_measured) point.times = table_of(rank_point, std::move(values));
+  return point;
+}
+
+}  // namespace epsweep

@@ -1,0 +1,27 @@
+// What all ranks found out about a point, brought together on rank 0.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "app/rank_engine.h"
+#include "report/point_record.h"
+#include "report/timing_table.h"
+
+namespace epsweep {
+
+struct GatheredPoint {
+  // Rows: active_ranks(). Begin and end count from rank 0's first begin, on each host's own clock.
+  // Absent unless every rank measured.
+  std::optional<TimingTable> times;
+  int stop_signal = 0;
+  CheckResult check;
+  std::string check_problem;  // of the first rank that has one
+  FfnGemms gemms;             // of group 0
+  HarnessSeconds harness;
+};
+
+// Collective over the world; the value is meaningful on rank 0.
+GatheredPoint gather_point(const Comm& world, const RankPoint& rank_point);
+
+}  // namespace epsweep

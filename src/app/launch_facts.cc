@@ -1,0 +1,120 @@
+#include "app/launch_facts.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include <unistd.h>
+
+#include "base/build_info.h"
+#include "base/host_probe.h"
+#include "mpi/environment.h"
+
+namespace epsweep {
+namespace {
+
+constexpr double kUnknown = -1;
+
+const RankPlace& place_of(const HostMap& hosts, int rank) {
+  return hosts.ranks[static_cast<std::size_t>(rank)];
+}
+
+// Variables that change how a run behaves; everything else may hold secrets and stays out.
+bool is_allowed(std::string_view assignment) {
+  for (const std::string_view prefix :
+       {"OMPI_MCA_", "PMIX_MCA_", "UCX_", "OMP_", "NCCL_", "EPSWEEP_", "CUDA_VISIBLE_DEVICES=",
+        "SLURM_JOB_ID=", "SLURM_NNODES=", "SLURM_NTASKS=", "SLURM_NTASKS_PER_NODE="}) {
+    if (assignment.starts_with(prefix)) return true;
+  }
+  return false;
+}
+
+Json environment_json() {
+  Json json = Json::object();
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view text = *entry;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string_view::npos || !is_allowed(text)) continue;
+    json[std::string(text.substr(0, equals))] = std::string(text.substr(equals + 1));
+  }
+  return json;
+}
+
+}  // namespace
+
+int cores_per_rank(const HostMap& hosts, int rank) {
+  double share = 0;
+  for (const int core : place_of(hosts, rank).cores) {
+    const auto bound_here = std::ranges::count_if(hosts.ranks, [&](const RankPlace& other) {
+      return other.host == place_of(hosts, rank).host &&
+             std::ranges::find(other.cores, core) != other.cores.end();
+    });
+    share += 1.0 / static_cast<double>(bound_here);
+  }
+  // A hair above, since thirds do not add up to one.
+  return std::max(1, static_cast<int>(share + 1e-6));
+}
+
+std::int64_t memory_per_rank(const HostMap& hosts, int rank) {
+  return memory_total_bytes() / 10 * 9 / place_of(hosts, rank).local_size;
+}
+
+ForeignLoad::ForeignLoad(const Comm& world, const HostMap& hosts)
+    : world_(world),
+      hosts_(hosts),
+      begin_s_(monotonic_s()),
+      own_begin_s_(process_cpu_s()),
+      busy_begin_s_(host_busy_cpu_s()) {}
+
+std::optional<double> ForeignLoad::finish() const {
+  const std::optional<double> busy = host_busy_cpu_s();
+  const double mine[3] = {
+      process_cpu_s() - own_begin_s_,
+      busy && busy_begin_s_ ? *busy - *busy_begin_s_ : kUnknown,
+      monotonic_s() - begin_s_,
+  };
+  const std::vector<double> all = world_.gather(std::span<const double>(mine), 0);
+  if (world_.rank() != 0) return std::nullopt;
+  std::vector<double> own(static_cast<std::size_t>(hosts_.num_hosts));
+  for (std::size_t rank = 0; rank < hosts_.ranks.size(); ++rank) {
+    own[static_cast<std::size_t>(hosts_.ranks[rank].host)] += all[3 * rank];
+  }
+  std::optional<double> worst;
+  for (std::size_t rank = 0; rank < hosts_.ranks.size(); ++rank) {
+    const RankPlace& place = hosts_.ranks[rank];
+    const double busy_s = all[3 * rank + 1], wall_s = all[3 * rank + 2];
+    if (place.local_rank != 0 || busy_s == kUnknown || wall_s <= 0) continue;
+    const double foreign_s = std::max(0.0, busy_s - own[static_cast<std::size_t>(place.host)]);
+    worst = std::max(worst.value_or(0.0), foreign_s / (wall_s * num_online_cores()));
+  }
+  return worst;
+}
+
+Json provenance_json(const HostMap& hosts, const std::string& backend_device,
+                     const std::vector<std::string>& argv) {
+  const BuildInfo build = build_info();
+  Json ranks = Json::array();
+  for (const RankPlace& place : hosts.ranks) {
+    ranks.push_back({{"host", place.host},
+                     {"host_name", place.host_name},
+                     {"local_rank", place.local_rank},
+                     {"allowed_cores", place.allowed_cores},
+                     {"pid", place.pid}});
+  }
+  return {{"epsweep_version", build.version},
+          {"git_revision", build.git_revision},
+          {"build_type", build.build_type},
+          {"sanitizers", build.sanitizers},
+          {"compiler", build.compiler},
+          {"argv", argv},
+          {"mpi_library", mpi_library_version()},
+          {"device", backend_device},
+          {"cpu_model", cpu_model()},
+          {"last_level_cache_bytes", last_level_cache_bytes()},
+          {"memory_total_bytes", memory_total_bytes()},
+          {"world_size", hosts.ranks.size()},
+          {"num_hosts", hosts.num_hosts},
+          {"ranks", std::move(ranks)},
+          {"environment", environment_json()}};
+}
+
+}  // namespace epsweep

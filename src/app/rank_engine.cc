@@ -1,0 +1,176 @@
+#include "app/rank_engine.h"
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "app/launch_facts.h"
+#include "app/signals.h"
+#include "base/error.h"
+#include "base/host_probe.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "costs/memory.h"
+#include "mpi/environment.h"
+
+namespace epsweep {
+namespace {
+
+EpGroupCache::Key layout_key(const SweepPoint& point) {
+  return {point.ep_size, static_cast<int>(point.mapping), static_cast<int>(point.groups)};
+}
+
+EpGroupCache::Place place_in(const GroupLayout& layout, int rank) {
+  const auto at = static_cast<std::size_t>(rank);
+  return {.group = layout.group_of_rank[at],
+          .ep_rank = layout.ep_rank_of_rank[at],
+          .num_groups = layout.num_groups};
+}
+
+void end_hung_run(const Comm& world, double limit_s, const std::string& where) {
+  log::error(fmt::format("rank {} of {} made no progress for {:.0f} s in: {}; ending the run",
+                         world.rank(), world.size(), limit_s, where));
+  abort_world(static_cast<int>(ExitCode::failure));
+}
+
+// The reason of the lowest rank that has one, on every rank.
+std::string first_reason(const Comm& world, const std::string& own) {
+  std::string first;
+  for (const std::string& reason : world.gather(own, 0)) {
+    if (first.empty()) first = reason;
+  }
+  return world.broadcast(first, 0);
+}
+
+std::string kernel_refusal(const RankWork& work) {
+  const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
+  for (const GemmShape& shape : {gate_up_shape(work), down_shape(work)}) {
+    if (const auto reason = entry.refuses(shape)) {
+      return fmt::format("grouped_gemm {}: {}", entry.name, *reason);
+    }
+  }
+  return "";
+}
+
+}  // namespace
+
+RankEngine::RankEngine(const Comm& world, const HostMap& hosts, const RunSettings& settings)
+    : world_(world),
+      settings_(settings),
+      backend_(BackendCatalog::instance()
+                   .at(settings.backend)
+                   .make({.num_threads = cores_per_rank(hosts, world.rank()),
+                          .memory_bytes = memory_per_rank(hosts, world.rank()),
+                          .local_rank =
+                              hosts.ranks[static_cast<std::size_t>(world.rank())].local_rank})),
+      groups_(world),
+      watchdog_(settings.phase_limit_s, [&world, &settings](const std::string& where) {
+        end_hung_run(world, settings.phase_limit_s, where);
+      }) {}
+
+RankPoint RankEngine::begin(const SweepPoint& point) {
+  watchdog_.enter("planning (" + point_label(point) + ")");
+  const double begin_s = monotonic_s();
+  RankPoint result;
+  result.layout = group_layout(world_.size(), point.ep_size, point.mapping, point.groups);
+  const EpGroupCache::Place place = place_in(result.layout, world_.rank());
+  const EpGroupCache::Key key = layout_key(point);
+  result.group = groups_.get(key, place);
+  if (!working_.contains(key)) {
+    working_.emplace(key, world_.split(result.group == nullptr ? -1 : 0, world_.rank()));
+  }
+  if (result.group != nullptr) {
+    result.work = plan_rank_work(point, place.ep_rank);
+    check_routing_agrees(result);
+  }
+  result.prepare_s = monotonic_s() - begin_s;
+  return result;
+}
+
+// Ranks draw the same routing by themselves; a library that rounds differently on one host would
+// otherwise show as a hang in the exchange.
+void RankEngine::check_routing_agrees(const RankPoint& rank_point) {
+  const Comm& ranks = working_.at(layout_key(rank_point.work->point));
+  const auto own = static_cast<std::int64_t>(routing_checksum(rank_point.work->traces));
+  if (ranks.all_min(own) != ranks.all_max(own)) {
+    throw RunError(fmt::format("ranks drew different routings for {}: {} here",
+                               point_label(rank_point.work->point),
+                               hex64(static_cast<std::uint64_t>(own))));
+  }
+}
+
+std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
+  std::string own;
+  if (rank_point.work) {
+    const RankWork& work = *rank_point.work;
+    own = kernel_refusal(work);
+    if (own.empty()) {
+      const MemoryNeed need = memory_need(work.point, work.placement, work.max_recv_rows());
+      own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
+    }
+  }
+  return first_reason(world_, own);
+}
+
+std::vector<Fault> RankEngine::faults_at(const SweepPoint& point) const {
+  std::vector<Fault> faults = settings_.faults;
+  std::erase_if(faults,
+                [&](const Fault& fault) { return !fault.applies(world_.rank(), point.ep_size); });
+  return faults;
+}
+
+void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
+  const RankWork& work = *rank_point.work;
+  const std::vector<Fault> faults = faults_at(work.point);
+  if (weights_ && weights_->key == weights_key(work) && settings_.faults.empty()) return;
+  weights_.reset();  // before the next set is made: both need not fit
+  const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
+  const int num_threads = backend_->describe().num_threads;
+  weights_ = prepare_weights(work, *backend_, [&](const GemmShape& shape) {
+    return with_faults(entry.make(shape, num_threads), shape, faults);
+  });
+}
+
+void RankEngine::run(RankPoint& rank_point) {
+  if (!rank_point.work) {
+    weights_.reset();
+    watchdog_.enter("waiting for the ranks that work");
+    world_.patient_barrier();
+    return;
+  }
+  const RankWork& work = *rank_point.work;
+  const std::string label = point_label(work.point);
+  watchdog_.enter("preparing weights (" + label + ")");
+  const double begin_s = monotonic_s();
+  prepare_weights_of(rank_point);
+  rank_point.prepare_s += monotonic_s() - begin_s;
+
+  const Comm& ranks = working_.at(layout_key(work.point));
+  const std::vector<Fault> faults = faults_at(work.point);
+  const RunnerHooks hooks = {
+      .all_max = [&ranks](int value) { return static_cast<int>(ranks.all_max(value)); },
+      .stop_wish = noted_signal,
+      .enter_phase = [&](const std::string& phase) { watchdog_.enter(phase + " (" + label + ")"); },
+      .before_oracle =
+          [&faults] {
+            for (const Fault& fault : faults) {
+              if (fault.kind == FaultKind::check_error) throw RunError("injected check_error");
+            }
+          },
+  };
+  const auto transport = with_faults(
+      TransportCatalog::instance().at(work.point.transport).make(*rank_point.group), faults);
+  rank_point.outcome = run_point(work, *backend_, *transport, *weights_, hooks);
+  transport->close();
+  watchdog_.enter("waiting for the other ranks (" + label + ")");
+  world_.patient_barrier();
+}
+
+void RankEngine::close() {
+  watchdog_.enter("closing");
+  groups_.close();
+  for (auto& [key, comm] : working_) comm.close();
+  working_.clear();
+}
+
+}  // namespace epsweep

@@ -1,0 +1,63 @@
+// What one rank needs to run points: its device, its groups and its prepared weights.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/watchdog.h"
+#include "device/backend.h"
+#include "faults/faults.h"
+#include "mpi/ep_group.h"
+#include "mpi/host_map.h"
+#include "pipeline/expert_weights.h"
+#include "pipeline/point_runner.h"
+#include "plan/plan.h"
+
+namespace epsweep {
+
+struct RunSettings {
+  std::string backend = "cpu";
+  std::vector<Fault> faults;
+  double phase_limit_s = 600;  // longest a phase may last; <= 0 for no limit
+};
+
+// One point as one rank sees it.
+struct RankPoint {
+  GroupLayout layout;
+  const EpGroup* group = nullptr;      // null on an idle rank
+  std::optional<RankWork> work;        // absent on an idle rank
+  double prepare_s = 0;                // planning and weights
+  std::optional<RankOutcome> outcome;  // absent until measured
+};
+
+class RankEngine {
+ public:
+  RankEngine(const Comm& world, const HostMap& hosts, const RunSettings& settings);
+
+  // All of these are collective over the world, idle ranks included.
+  RankPoint begin(const SweepPoint& point);
+  // Why the point cannot run here; the same on all ranks; empty if it can.
+  std::string reason_not_to_run(const RankPoint& rank_point) const;
+  void run(RankPoint& rank_point);
+  void close();
+
+  BackendInfo describe() const { return backend_->describe(); }
+
+ private:
+  void check_routing_agrees(const RankPoint& rank_point);
+  void prepare_weights_of(const RankPoint& rank_point);
+  std::vector<Fault> faults_at(const SweepPoint& point) const;
+
+  const Comm& world_;
+  const RunSettings& settings_;
+  std::unique_ptr<Backend> backend_;
+  EpGroupCache groups_;
+  std::map<EpGroupCache::Key, Comm> working_;  // ranks of all groups of a layout
+  std::optional<ExpertWeights> weights_;
+  Watchdog watchdog_;
+};
+
+}  // namespace epsweep

@@ -1,0 +1,173 @@
+#include <cstdio>
+#include <ctime>
+#include <filesystem>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "app/commands.h"
+#include "app/coordinator.h"
+#include "app/experiment.h"
+#include "app/launch_facts.h"
+#include "app/plan_table.h"
+#include "app/signals.h"
+#include "base/build_info.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "mpi/environment.h"
+#include "report/tables.h"
+
+namespace epsweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Every mistake that can be found before anything is measured or written.
+void check_before_running(const SweepSpec& spec, const Plan& plan, const std::string& backend,
+                          int world_size) {
+  if (const std::string problem = launch_problem(world_size); !problem.empty()) {
+    throw ConfigError(problem);
+  }
+  check_world(spec, world_size);
+  check_backend_names(spec, backend);
+  check_routings(plan);
+}
+
+// Ranks that read different files or options would hang in the first exchange.
+void check_plans_agree(const Comm& world, const Plan& plan) {
+  const auto all = world.all_gather(static_cast<std::int64_t>(plan.fingerprint));
+  for (std::size_t rank = 1; rank < all.size(); ++rank) {
+    if (all[rank] == all[0]) continue;
+    throw ConfigError(fmt::format(
+        "rank {} planned something else than rank 0 (plan checksums {} and {}): experiment file, "
+        "options or build differ between ranks",
+        rank, hex64(static_cast<std::uint64_t>(all[rank])),
+        hex64(static_cast<std::uint64_t>(all[0]))));
+  }
+}
+
+// An explicit directory is used as it is; a made-up one gets a number if it is taken.
+RunDirectory create_results(const RunCommand& command, const SweepSpec& spec, const Json& run) {
+  if (!command.out.empty()) return RunDirectory::create(command.out, run);
+  fs::create_directories("epsweep_out");
+  const std::string name =
+      fmt::format("epsweep_out/{}-{:%Y%m%d-%H%M%S}", spec.name, fmt::gmtime(std::time(nullptr)));
+  for (int attempt = 2;; ++attempt) {
+    const std::string path = attempt == 2 ? name : fmt::format("{}-{}", name, attempt - 1);
+    if (!fs::exists(path) || attempt > 100) return RunDirectory::create(path, run);
+  }
+}
+
+// Runs with the same identity measured the same thing on the same kind of machine with the same
+// build, so their numbers may stand in one table.
+std::string identity_of(const Plan& plan, const RankEngine& engine, const HostMap& hosts) {
+  const BuildInfo build = build_info();
+  return fmt::format("plan {}, build {} {} {}, {} x {} on {} hosts, {} threads per rank",
+                     hex64(plan.fingerprint), build.git_revision, build.build_type,
+                     build.sanitizers, hosts.ranks.size(), engine.describe().device,
+                     hosts.num_hosts, engine.describe().num_threads);
+}
+
+Json run_json(const SweepSpec& spec, const Plan& plan, const RankEngine& engine,
+              const HostMap& hosts, const RunCommand& command) {
+  return {{"experiment_file", command.experiment},
+          {"started_utc", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+          {"num_points", plan.points.size()},
+          {"plan_checksum", hex64(plan.fingerprint)},
+          {"identity", identity_of(plan, engine, hosts)},
+          {"backend", engine.describe().name},
+          {"threads_per_rank", engine.describe().num_threads},
+          {"injected_faults", command.faults},
+          {"experiment", sweep_spec_json(spec)},
+          {"provenance", provenance_json(hosts, engine.describe().device, command.argv)}};
+}
+
+SweepSpec load_on_rank(const RunCommand& command, const std::vector<Fault>& faults, int rank) {
+  SweepSpec spec = load_experiment(command.experiment, command.overrides);
+  for (const Fault& fault : faults) {
+    if (fault.kind == FaultKind::plan_seed && fault.rank == rank) ++spec.seed;
+  }
+  return spec;
+}
+
+int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec, const Plan& plan,
+            const RunSettings& settings) {
+  const HostMap hosts = make_host_map(world);
+  RankEngine engine(world, hosts, settings);
+  Json run_facts = run_json(spec, plan, engine, hosts, command);
+  std::optional<RunDirectory> results;
+  std::string problem;
+  if (world.rank() == 0) {
+    try {
+      results.emplace(create_results(command, spec, run_facts));
+    } catch (const ConfigError& error) {
+      problem = error.what();
+    }
+  }
+  problem = world.broadcast(problem, 0);
+  if (!problem.empty()) throw ConfigError(problem);
+  note_signals();
+  Coordinator coordinator(world, hosts, plan, engine, results ? &*results : nullptr);
+  const int exit_code = coordinator.run();
+  engine.close();
+  if (world.rank() == 0) {
+    run_facts["finished_utc"] =
+        fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+    run_facts["exit_code"] = exit_code;
+    results->finish(run_facts);
+    fmt::print("{}\nresults: {}\n", report_text({read_run(results->path())}), results->path());
+  }
+  return exit_code;
+}
+
+// Reads, plans and checks on every rank; the first rank's mistake is everybody's.
+int run_in_world(const RunCommand& command, const Comm& world) {
+  SweepSpec spec;
+  Plan plan;
+  RunSettings settings{
+      .backend = command.backend, .faults = {}, .phase_limit_s = command.phase_limit_s};
+  std::string problem;
+  try {
+    for (const std::string& fault : command.faults) settings.faults.push_back(parse_fault(fault));
+    spec = load_on_rank(command, settings.faults, world.rank());
+    plan = make_plan(spec);
+    check_before_running(spec, plan, command.backend, world.size());
+  } catch (const ConfigError& error) {
+    problem = error.what();
+  }
+  std::string first;
+  for (const std::string& one : world.gather(problem, 0)) {
+    if (first.empty()) first = one;
+  }
+  first = world.broadcast(first, 0);
+  if (!first.empty()) throw ConfigError(first);
+  check_plans_agree(world, plan);
+  if (command.dry_run) {
+    if (world.rank() == 0) fmt::print("{}", plan_table(spec, plan, world.size()));
+    return static_cast<int>(ExitCode::ok);
+  }
+  return measure(command, world, spec, plan, settings);
+}
+
+}  // namespace
+
+int run(const RunCommand& command) {
+  int argc = 0;
+  char** argv = nullptr;
+  const MpiEnvironment environment(argc, argv);
+  const Comm& world = environment.world();
+  log::set_level(world.rank() == 0 ? log::Level::info : log::Level::warning);
+  try {
+    return run_in_world(command, world);
+  } catch (const ConfigError& error) {
+    // Configuration mistakes are agreed by all ranks, so one message is enough and nobody waits.
+    if (world.rank() == 0) log::error(error.what());
+    return static_cast<int>(error.code());
+  } catch (const std::exception& error) {
+    log::error(fmt::format("rank {} of {}: {}", world.rank(), world.size(), error.what()));
+    abort_world(static_cast<int>(ExitCode::failure));
+  }
+}
+
+}  // namespace epsweep
