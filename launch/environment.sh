@@ -1,0 +1,85 @@
+# Sourced by the other scripts: where the project is, its packages, and what MPI needs to be told.
+
+epsweep_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+epsweep_build="$epsweep_root/build/cpu"
+
+epsweep_packages=(
+  g++ cmake ninja-build git ca-certificates
+  openmpi-bin libopenmpi-dev libyaml-cpp-dev libspdlog-dev libfmt-dev libcli11-dev
+  nlohmann-json3-dev libdnnl-dev libgtest-dev libgmock-dev libbenchmark-dev
+)
+
+epsweep_fail() {
+  echo "$(basename "$0"): $*" >&2
+  exit 1
+}
+
+# Installs what is missing; says in one line what to do where it may not.
+epsweep_install_packages() {
+  command -v dpkg-query >/dev/null ||
+    epsweep_fail "needs Debian or Ubuntu; elsewhere install the like of: ${epsweep_packages[*]}"
+  local missing=() package
+  for package in "${epsweep_packages[@]}"; do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null)" = installed ] ||
+      missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  local as_root=()
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null && sudo -v 2>/dev/null ||
+      epsweep_fail "missing packages; ask an administrator for: apt-get install ${missing[*]}"
+    as_root=(sudo)
+  fi
+  echo "installing: ${missing[*]}"
+  local log
+  log=$(mktemp)
+  if ! {
+    "${as_root[@]}" apt-get update -qq &&
+      "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive \
+        apt-get install -y -qq --no-install-recommends "${missing[@]}"
+  } >"$log" 2>&1; then
+    tail -n 5 "$log" >&2
+    epsweep_fail "could not install: ${missing[*]} (whole output: $log)"
+  fi
+  rm -f "$log"
+}
+
+# epsweep_build_targets [cmake options] -- [targets]
+epsweep_configure_and_build() {
+  local options=()
+  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+    options+=("$1")
+    shift
+  done
+  shift
+  cmake -S "$epsweep_root" --preset cpu "${options[@]}" >"$epsweep_root/.configure.log" 2>&1 || {
+    cat "$epsweep_root/.configure.log" >&2
+    epsweep_fail "configuring failed"
+  }
+  rm -f "$epsweep_root/.configure.log"
+  cmake --build "$epsweep_build" ${1:+--target "$@"}
+}
+
+# What every Open MPI launch of ours needs, whoever starts it. Values already set win.
+epsweep_export_mpi() {
+  # Waiting ranks give up their core: 0.1 ms against 30 ms per exchange with more ranks than cores.
+  export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle:-1}
+  export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
+  if [ "$(id -u)" -eq 0 ]; then
+    export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+  fi
+}
+
+# For launches that stay on this machine: no network, any number of ranks, and a shared-memory
+# folder of their own, so that what killed ranks leave behind can be removed without harm to other
+# jobs. The caller removes $epsweep_shm_dir.
+epsweep_export_local_mpi() {
+  epsweep_export_mpi
+  export OMPI_MCA_rmaps_base_oversubscribe=${OMPI_MCA_rmaps_base_oversubscribe:-1}
+  export OMPI_MCA_hwloc_base_binding_policy=${OMPI_MCA_hwloc_base_binding_policy:-none}
+  export OMPI_MCA_btl=${OMPI_MCA_btl:-vader,self}
+  export OMPI_MCA_oob_tcp_if_include=${OMPI_MCA_oob_tcp_if_include:-lo}
+  epsweep_shm_dir=$(mktemp -d /dev/shm/epsweep.XXXXXX) ||
+    epsweep_fail "cannot make a folder in /dev/shm, which the ranks share memory through"
+  export OMPI_MCA_btl_vader_backing_directory=$epsweep_shm_dir
+}
