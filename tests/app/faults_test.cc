@@ -1,0 +1,59 @@
+// Case C59: deliberate faults on real ranks are caught, at the EP size where they happen.
+#include "faults/faults.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "support/program.h"
+
+namespace epsweep {
+namespace {
+
+using testing::HasSubstr;
+
+struct Case {
+  const char* fault;
+  const char* said;
+};
+
+class Faults : public testing::TestWithParam<Case> {};
+
+TEST_P(Faults, AreCaughtWhereTheyHappenAndNowhereElse) {
+  const TempDir dir;
+  const std::string experiment = dir.write(
+      "x.yaml",
+      toy_experiment({"model: {name: m, hidden_dim: 64, ffn_dim: 32, num_experts: 16, top_k: 2, "
+                      "num_moe_layers: 1}",
+                      "ep_sizes: [4, 8]", "concurrency: {fixed_global: [64]}"}));
+  const ProgramResult result =
+      run_on_ranks(8, "run " + experiment + " --out " + dir.path("out") + " --inject " +
+                          GetParam().fault + ":rank=1:ep_size=8");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  const std::vector<Json> records = records_of(dir.path("out"));
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0]["state"], "measured");
+  EXPECT_EQ(records[1]["state"], "failed");
+  EXPECT_THAT(records[1]["reason"].get<std::string>(), HasSubstr(GetParam().said));
+  EXPECT_TRUE(records[1]["metrics"].is_null());
+  EXPECT_TRUE(records[1]["stages"].is_null());
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
+                         testing::Values(Case{"swap_experts", "off by"},
+                                         Case{"skip_expert", "never written"},
+                                         Case{"drop_row", "never written"}));
+
+TEST(ParseFault, ReadsKindRankAndEpSize) {
+  const Fault fault = parse_fault("drop_row:rank=3:ep_size=8");
+  EXPECT_EQ(fault.kind, FaultKind::drop_row);
+  EXPECT_TRUE(fault.applies(3, 8));
+  EXPECT_FALSE(fault.applies(3, 4));
+  EXPECT_FALSE(fault.applies(2, 8));
+  EXPECT_TRUE(parse_fault("skip_expert").applies(0, 5));
+  for (const char* bad : {"drop_rows", "drop_row:rank=x", "drop_row:rank=-1", "drop_row:host=1"}) {
+    EXPECT_THROW(parse_fault(bad), ConfigError) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace epsweep

@@ -1,0 +1,63 @@
+// Every experiment and model that is shipped can be planned.
+#include <algorithm>
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "app/experiment.h"
+#include "app/plan_table.h"
+#include "base/text.h"
+#include "plan/yaml_tree.h"
+
+namespace epsweep {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> files_in(const char* folder) {
+  std::vector<std::string> files;
+  for (const auto& entry : fs::directory_iterator(fs::path(EPSWEEP_SOURCE_DIR) / folder)) {
+    files.push_back(entry.path().string());
+  }
+  std::ranges::sort(files);
+  return files;
+}
+
+TEST(ShippedFiles, EveryExperimentPlansWithoutAnInfeasiblePoint) {
+  const std::vector<std::string> files = files_in("configs/experiments");
+  EXPECT_GE(files.size(), 3U);
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    const SweepSpec spec = load_experiment(file, {});
+    const Plan plan = make_plan(spec);
+    EXPECT_NO_THROW(check_backend_names(spec, "cpu"));
+    EXPECT_NO_THROW(check_routings(plan));
+    for (const SweepPoint& point : plan.points) {
+      EXPECT_EQ(infeasible_reason(point).value_or(""), "") << point_label(point);
+    }
+    EXPECT_FALSE(plan_table(spec, plan, 0).empty());
+  }
+}
+
+TEST(ShippedFiles, EveryModelLoadsUnderItsOwnName) {
+  const std::vector<std::string> files = files_in("configs/models");
+  EXPECT_GE(files.size(), 15U);
+  for (const std::string& file : files) {
+    SCOPED_TRACE(file);
+    const ModelShape model = read_model_shape(parse_yaml(read_text_file(file), file), std::nullopt);
+    EXPECT_EQ(model.name, fs::path(file).stem().string());
+    EXPECT_FALSE(model.source.empty());
+  }
+}
+
+TEST(ShippedFiles, CatalogsAreNotEmpty) {
+  // An entry that its object library lost at link time would be missing here.
+  const Catalogs catalogs = linked_catalogs();
+  EXPECT_GE(catalogs.distributions.size(), 8U);
+  EXPECT_GE(catalogs.placements.size(), 2U);
+  EXPECT_GE(catalogs.transports.size(), 2U);
+  EXPECT_GE(catalogs.grouped_gemms.size(), 3U);
+}
+
+}  // namespace
+}  // namespace epsweep

@@ -1,0 +1,54 @@
+#include "costs/memory.h"
+
+#include <gtest/gtest.h>
+
+namespace epsweep {
+namespace {
+
+SweepPoint small_point() {
+  SweepPoint point;
+  point.model.num_experts = 9;
+  point.model.top_k = 2;
+  point.model.hidden_dim = 32;
+  point.model.expert_io_dim = 16;
+  point.model.ffn_dim = 8;
+  point.ep_size = 4;
+  point.layers = 2;
+  point.concurrency.tokens = 99;  // 25 on three ranks
+  return point;
+}
+
+TEST(Memory, largest_rank_by_hand) {
+  const SweepPoint point = small_point();
+  const MemoryNeed need = memory_need(point, make_placement("contiguous", 9, 4), 60);
+  // 3 experts of 3 * 8 * 16 parameters and a bf16 each and a 9 x 32 fp32 gate, two layers.
+  EXPECT_EQ(need.weight_bytes, 2 * (3 * 384 * 2 + 9 * 32 * 4));
+  // 25 tokens of 32; 2 * 50 rows of 16 sent and returned, an id and a weight each; 60 rows of 4 * 16 and 16 + 8, all bf16;
+  // 25 fp32 rows of 16.
+  EXPECT_EQ(need.activation_bytes, 25 * 64 + 100 * (32 + 4) + 60 * (128 + 48) + 25 * 64);
+  EXPECT_EQ(need.total(), need.weight_bytes + need.activation_bytes);
+}
+
+TEST(Memory, fp32_and_two_gemms) {
+  SweepPoint point = small_point();
+  point.dtype = DType::fp32;
+  point.model.gemms_per_expert = 2;
+  const MemoryNeed need = memory_need(point, make_placement("contiguous", 9, 4), 60);
+  EXPECT_EQ(need.weight_bytes, 2 * (3 * 256 * 4 + 9 * 32 * 4));
+  EXPECT_EQ(need.activation_bytes, 25 * 128 + 100 * (64 + 4) + 60 * (256 + 64) + 25 * 64);
+}
+
+TEST(Memory, shortfall_names_need_room_and_difference) {
+  MemoryNeed need;
+  need.weight_bytes = std::int64_t{12} << 30;
+  need.activation_bytes = (std::int64_t{3} << 30) / 10;
+  EXPECT_EQ(memory_shortfall(need, std::int64_t{8} << 30),
+            "needs 12.3 GiB per rank, 8.0 GiB available: 4.3 GiB short");
+  EXPECT_EQ(memory_shortfall({3 << 20, 0}, 2 << 20),
+            "needs 3.0 MiB per rank, 2.0 MiB available: 1.0 MiB short");
+  EXPECT_EQ(memory_shortfall({1, 1}, 2), std::nullopt);
+  EXPECT_TRUE(memory_shortfall({1, 2}, 2).has_value());
+}
+
+}  // namespace
+}  // namespace epsweep

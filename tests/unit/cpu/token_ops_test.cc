@@ -1,0 +1,261 @@
+// Token operations against plain loops, on one and on several threads.
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/random.h"
+#include "cpu/router_op.h"
+#include "cpu/vector_math.h"
+#include "gemm_case.h"
+
+namespace epsweep {
+namespace {
+
+Buffer random_buffer(DType dtype, std::int64_t count, std::uint64_t key, double range = 1) {
+  Buffer buffer = make_cpu_buffer(count * bytes_of(dtype));
+  const RandomStream random(3, Stream::test, key);
+  for (std::int64_t i = 0; i < count; ++i) {
+    const double value = range * (2 * random.uniform(static_cast<std::uint64_t>(i)) - 1);
+    set_element(buffer.data(), dtype, i, static_cast<float>(value));
+  }
+  return buffer;
+}
+
+Buffer poisoned(std::int64_t bytes) {
+  Buffer buffer = make_cpu_buffer(bytes);
+  std::memset(buffer.data(), 0xff, static_cast<std::size_t>(bytes));
+  return buffer;
+}
+
+double at(const Buffer& buffer, DType dtype, std::int64_t index) {
+  return static_cast<double>(element_of(buffer, dtype, index));
+}
+
+std::vector<std::int32_t> shuffled(std::int32_t count) {
+  std::vector<std::int32_t> order(static_cast<std::size_t>(count));
+  std::iota(order.begin(), order.end(), 0);
+  const RandomStream random(5, Stream::test, 1);
+  for (std::size_t i = order.size(); i > 1; --i) {
+    std::swap(order[i - 1], order[random.below(i, i)]);
+  }
+  return order;
+}
+
+class CpuTokenOpsTest : public testing::TestWithParam<int> {
+ protected:
+  std::unique_ptr<Backend> backend_ = make_cpu_backend({.num_threads = GetParam()});
+  std::unique_ptr<Lane> lane_ = backend_->make_lane();
+  TokenOps& ops_ = backend_->token_ops();
+};
+
+// The scores of one token, by the book.
+std::vector<double> scores_of(ScoreFunction score, std::vector<double> values) {
+  double sum = 0;
+  for (double& value : values) {
+    if (score == ScoreFunction::sigmoid) value = 1 / (1 + std::exp(-value));
+    if (score == ScoreFunction::sqrtsoftplus) value = std::sqrt(std::log1p(std::exp(value)));
+    if (score == ScoreFunction::softmax) sum += value = std::exp(value);
+  }
+  if (score == ScoreFunction::softmax) {
+    for (double& value : values) value /= sum;
+  }
+  return values;
+}
+
+std::vector<double> weights_of(const RouterOp& op, const std::vector<double>& logits,
+                               const std::int32_t* chosen) {
+  const std::vector<double> scores = scores_of(op.score, logits);
+  std::vector<double> weights;
+  for (int j = 0; j < op.top_k; ++j) weights.push_back(scores[static_cast<std::size_t>(chosen[j])]);
+  if (op.score == ScoreFunction::topk_softmax) {
+    weights = scores_of(ScoreFunction::softmax, weights);
+  }
+  const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+  for (double& weight : weights) {
+    weight *= static_cast<double>(op.scale) / (op.renormalize ? sum : 1.0);
+  }
+  return weights;
+}
+
+// Logits are exact to about 1e-6 here, so weights are to about 1e-5 of themselves.
+void check_router(TokenOps& ops, Lane& lane, const RouterOp& op) {
+  const Buffer x = random_buffer(op.dtype, op.num_tokens * op.hidden_dim, 1);
+  const Buffer gate = random_buffer(DType::fp32, op.num_experts * op.hidden_dim, 2, 0.3);
+  const std::int64_t choices = op.num_tokens * op.top_k;
+  std::vector<std::int32_t> prescribed;
+  for (std::int64_t i = 0; i < choices; ++i) {
+    prescribed.push_back(static_cast<std::int32_t>((i * 7 + 3) % op.num_experts));
+  }
+  Buffer own = poisoned(choices * 4), weights = poisoned(choices * 4);
+  ops.router(lane, op, x, gate, prescribed, own, weights);
+  for (std::int64_t t = 0; t < op.num_tokens; ++t) {
+    std::vector<double> logits;
+    for (std::int64_t e = 0; e < op.num_experts; ++e) {
+      double sum = 0;
+      for (std::int64_t h = 0; h < op.hidden_dim; ++h) {
+        sum +=
+            at(x, op.dtype, t * op.hidden_dim + h) * at(gate, DType::fp32, e * op.hidden_dim + h);
+      }
+      logits.push_back(sum);
+    }
+    const auto expected = weights_of(op, logits, prescribed.data() + t * op.top_k);
+    std::vector<std::int32_t> order(logits.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::int32_t a, std::int32_t b) {
+      return logits[static_cast<std::size_t>(a)] > logits[static_cast<std::size_t>(b)];
+    });
+    for (int j = 0; j < op.top_k; ++j) {
+      const double weight = at(weights, DType::fp32, t * op.top_k + j);
+      const double wanted = expected[static_cast<std::size_t>(j)];
+      EXPECT_NEAR(weight, wanted, 1e-5 * std::abs(wanted) + 1e-9)
+          << "token " << t << " place " << j;
+      EXPECT_EQ(own.as<std::int32_t>()[static_cast<std::size_t>(t * op.top_k + j)],
+                order[static_cast<std::size_t>(j)])
+          << "token " << t << " place " << j;
+    }
+  }
+}
+
+TEST_P(CpuTokenOpsTest, RouterScores) {
+  for (const ScoreFunction score : {ScoreFunction::softmax, ScoreFunction::topk_softmax,
+                                    ScoreFunction::sigmoid, ScoreFunction::sqrtsoftplus}) {
+    for (const bool renormalize : {false, true}) {
+      for (const DType dtype : {DType::bf16, DType::fp32}) {
+        SCOPED_TRACE(testing::Message() << "score " << static_cast<int>(score) << " renormalize "
+                                        << renormalize << " " << to_string(dtype));
+        check_router(ops_, *lane_, {7, 50, 10, 3, dtype, score, renormalize, 2.5F});
+        check_router(ops_, *lane_, {70, 64, 16, 2, dtype, score, renormalize, 1.0F});
+        check_router(ops_, *lane_, {1, 131, 5, 5, dtype, score, renormalize, 1.0F});
+      }
+    }
+  }
+}
+
+TEST_P(CpuTokenOpsTest, RouterTiesGoToTheLowerId) {
+  const RouterOp op{2, 16, 6, 3, DType::fp32, ScoreFunction::sigmoid, false, 1.0F};
+  Buffer x = make_cpu_buffer(2 * 16 * 4), gate = make_cpu_buffer(6 * 16 * 4);
+  for (float& value : x.as<float>()) value = 1;
+  const std::vector<float> levels = {0.1F, 0.3F, 0.2F, 0.3F, 0.2F, 0.2F};
+  for (std::size_t i = 0; i < gate.as<float>().size(); ++i) gate.as<float>()[i] = levels[i / 16];
+  const std::vector<std::int32_t> prescribed = {0, 1, 2, 0, 1, 2};
+  Buffer own = poisoned(24), weights = poisoned(24);
+  ops_.router(*lane_, op, x, gate, prescribed, own, weights);
+  const auto chosen = own.as<std::int32_t>();
+  EXPECT_EQ(std::vector<std::int32_t>(chosen.begin(), chosen.end()),
+            (std::vector<std::int32_t>{1, 3, 2, 1, 3, 2}));
+}
+
+TEST_P(CpuTokenOpsTest, ScatterThenGatherRoundTrips) {
+  // 3 copies of each row, in a stride wider than the row; sizes that one and several chunks take.
+  for (const std::int64_t row_bytes : {6, 4096}) {
+    const std::int64_t stride = row_bytes + 10;
+    const std::int32_t tokens = 300, copies = 3;
+    Buffer in = random_buffer(DType::bf16, tokens * stride / 2, 9);
+    const std::vector<std::int32_t> position = shuffled(tokens * copies);
+    Buffer sent = poisoned(tokens * copies * row_bytes);
+    Buffer back = poisoned(tokens * copies * row_bytes);
+    ops_.scatter_rows(*lane_, in, stride, copies, position, row_bytes, sent);
+    ops_.gather_rows(*lane_, sent, position, row_bytes, back);
+    for (std::int64_t i = 0; i < tokens * copies; ++i) {
+      ASSERT_EQ(std::memcmp(back.as<char>().data() + i * row_bytes,
+                            in.as<char>().data() + i / copies * stride,
+                            static_cast<std::size_t>(row_bytes)),
+                0)
+          << "row " << i;
+    }
+  }
+}
+
+// bf16 results are rounded once: by 2^-8 of the value at most. fp32: exp and the division to 1e-6.
+TEST_P(CpuTokenOpsTest, Activations) {
+  for (const DType dtype : {DType::bf16, DType::fp32}) {
+    const double tolerance = dtype == DType::bf16 ? 0x1.01p-8 : 1e-6;
+    const std::int64_t rows = 67, cols = 1037;
+    const Buffer in = random_buffer(dtype, rows * 2 * cols, 4, 12);
+    Buffer out = poisoned((rows + 1) * cols * bytes_of(dtype));
+    ops_.activation(*lane_, Activation::swiglu, dtype, rows, cols, in, out);
+    for (std::int64_t i = 0; i < rows * cols; ++i) {
+      const double gate = at(in, dtype, i / cols * 2 * cols + i % cols);
+      const double up = at(in, dtype, i / cols * 2 * cols + cols + i % cols);
+      const double expected = gate / (1 + std::exp(-gate)) * up;
+      ASSERT_NEAR(at(out, dtype, i), expected, tolerance * std::abs(expected));
+    }
+    EXPECT_TRUE(std::isnan(at(out, dtype, rows * cols)));
+    ops_.activation(*lane_, Activation::squared_relu, dtype, rows, cols, in, out);
+    for (std::int64_t i = 0; i < rows * cols; ++i) {
+      const double positive = std::max(at(in, dtype, i), 0.0);
+      ASSERT_NEAR(at(out, dtype, i), positive * positive, tolerance * positive * positive);
+    }
+    const Buffer nan = poisoned(2 * bytes_of(dtype) * 32);
+    ops_.activation(*lane_, Activation::swiglu, dtype, 1, 32, nan, out);
+    EXPECT_TRUE(std::isnan(at(out, dtype, 0))) << "poison must survive";
+    ops_.activation(*lane_, Activation::squared_relu, dtype, 1, 32, nan, out);
+    EXPECT_TRUE(std::isnan(at(out, dtype, 31))) << "poison must survive";
+  }
+}
+
+// Tolerance: top_k additions of fp32.
+TEST_P(CpuTokenOpsTest, WeightedReduce) {
+  const int top_k = 3;
+  const std::int32_t tokens = 210;
+  for (const DType dtype : {DType::bf16, DType::fp32}) {
+    for (const std::int64_t cols : {1, 50, 2100}) {
+      const Buffer in = random_buffer(dtype, tokens * top_k * cols, 6);
+      const Buffer weights = random_buffer(DType::fp32, tokens * top_k, 7);
+      const std::vector<std::int32_t> position = shuffled(tokens * top_k);
+      Buffer out = poisoned(tokens * cols * 4);
+      ops_.weighted_reduce(*lane_, dtype, top_k, position, weights, cols, in, out);
+      for (std::int64_t t = 0; t < tokens; ++t) {
+        for (std::int64_t c = 0; c < cols; ++c) {
+          double sum = 0;
+          for (std::int64_t j = t * top_k; j < (t + 1) * top_k; ++j) {
+            sum += at(weights, DType::fp32, j) *
+                   at(in, dtype, position[static_cast<std::size_t>(j)] * cols + c);
+          }
+          ASSERT_NEAR(at(out, DType::fp32, t * cols + c), sum, 1e-6) << t << " " << c;
+        }
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Threads, CpuTokenOpsTest, testing::Values(1, 2));
+
+TEST(VectorMath, AccurateEverywhere) {
+  for (double x = -87; x < 88; x += 0.0137) {
+    const auto f = static_cast<float>(x);
+    const double exact = std::exp(static_cast<double>(f));
+    ASSERT_NEAR(static_cast<double>(fast_exp(f)), exact, 3e-7 * exact) << f;
+    // Rounding of 1 + u and of the quotient on top of exp.
+    const double softplus = std::log1p(std::exp(static_cast<double>(f)));
+    ASSERT_NEAR(static_cast<double>(fast_softplus(f)), softplus, 1e-6 * softplus) << f;
+  }
+  EXPECT_EQ(fast_exp(0.0F), 1.0F);
+  EXPECT_TRUE(std::isnan(fast_exp(std::numeric_limits<float>::quiet_NaN())));
+  EXPECT_LT(fast_exp(-1000.0F), 1e-37F);
+  EXPECT_TRUE(std::isfinite(fast_exp(1000.0F)));
+}
+
+TEST(TopK, OrderTiesAndNaN) {
+  const auto top = [](std::vector<float> values, std::size_t k) {
+    std::vector<std::int32_t> chosen(k);
+    top_k_indices(values, chosen);
+    return chosen;
+  };
+  using Ids = std::vector<std::int32_t>;
+  EXPECT_EQ(top({1, 3, 2}, 2), (Ids{1, 2}));
+  EXPECT_EQ(top({2, 2, 2, 2}, 3), (Ids{0, 1, 2}));
+  EXPECT_EQ(top({0, 5, 5, 9, 5}, 3), (Ids{3, 1, 2}));
+  EXPECT_EQ(top({-1, -2}, 2), (Ids{0, 1}));
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const std::int32_t id : top({nan, 1, nan, 2}, 3)) EXPECT_LT(id, 4);
+  EXPECT_TRUE(top({1, 2}, 0).empty());
+}
+
+}  // namespace
+}  // namespace epsweep

@@ -1,0 +1,129 @@
+// A whole layer on one rank against the oracle, for every kernel, dtype and router family.
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "support/layer_fixture.h"
+#include "workload/payload.h"
+
+namespace epsweep {
+namespace {
+
+OracleResult run_and_check(const SweepPoint& point) {
+  LocalTransport transport;
+  const LayerOutputs outputs = run_layers(point, 0, transport, catalog_gemm(point));
+  EXPECT_TRUE(outputs.counts_match);
+  return check_outputs(outputs);
+}
+
+TEST(Layer, EveryKernelAndDtypeMatchesTheOracle) {
+  for (const std::string& kernel : GroupedGemmCatalog::instance().names()) {
+    for (const DType dtype : {DType::bf16, DType::fp32}) {
+      SweepPoint point = layer_point();
+      point.grouped_gemm = kernel;
+      point.dtype = dtype;
+      point.layers = 2;
+      const OracleResult result = run_and_check(point);
+      EXPECT_FALSE(result.problem.has_value()) << kernel << ": " << *result.problem;
+      EXPECT_GT(result.num_tokens_checked, 0);
+      EXPECT_EQ(result.num_tokens_scanned, 2 * 24);
+    }
+  }
+}
+
+TEST(Layer, EveryRouterFamilyMatchesTheOracle) {
+  for (const Scoring scoring :
+       {Scoring::softmax, Scoring::topk_softmax, Scoring::sigmoid, Scoring::sqrtsoftplus}) {
+    for (const bool renormalize : {false, true}) {
+      SweepPoint point = layer_point();
+      point.dtype = DType::fp32;
+      point.model.router = {.scoring = scoring, .renormalize = renormalize, .scale = 2.5};
+      const OracleResult result = run_and_check(point);
+      EXPECT_FALSE(result.problem.has_value()) << static_cast<int>(scoring) << *result.problem;
+    }
+  }
+}
+
+TEST(Layer, LatentWidthAndTwoGemmExpertsMatchTheOracle) {
+  SweepPoint point = layer_point();
+  point.model.expert_io_dim = 16;
+  point.model.gemms_per_expert = 2;
+  const OracleResult result = run_and_check(point);
+  EXPECT_FALSE(result.problem.has_value()) << *result.problem;
+}
+
+TEST(Layer, NoTokensIsNoProblem) {
+  const OracleResult result = run_and_check(layer_point(1, 0));
+  EXPECT_FALSE(result.problem.has_value());
+  EXPECT_EQ(result.num_tokens_scanned, 0);
+}
+
+// gate_up of the first kind gives gate values whose SiLU is 1 and the row itself as up; down
+// copies.
+class IdentityGemm final : public GroupedGemm {
+ public:
+  explicit IdentityGemm(const GemmShape& shape) : shape_(shape) {}
+  void prepare(const WeightSource&) override {}
+  void warm(std::span<const std::int64_t>) override {}
+  GemmWork run(Lane&, const Buffer& x, Buffer& y, std::span<const std::int64_t> rows) override {
+    constexpr float kSiluIsOne = 1.27846454F;
+    const auto k = static_cast<std::size_t>(shape_.k), n = static_cast<std::size_t>(shape_.n);
+    std::size_t row = 0;
+    for (const std::int64_t count : rows) {
+      for (std::int64_t i = 0; i < count; ++i, ++row) {
+        for (std::size_t col = 0; col < n; ++col) {
+          const bool is_gate = n == 2 * k && col < k;
+          y.as<float>()[row * n + col] = is_gate ? kSiluIsOne : x.as<float>()[row * k + col % k];
+        }
+      }
+    }
+    return {};
+  }
+  void flush_weights() override {}
+  std::int64_t weight_bytes() const override { return 0; }
+
+ private:
+  GemmShape shape_;
+};
+
+TEST(Layer, IdentityExpertsReturnTheTokenTimesItsWeights) {
+  SweepPoint point = layer_point();
+  point.dtype = DType::fp32;
+  point.model.ffn_dim = point.model.expert_io_dim;
+  LocalTransport transport;
+  const LayerOutputs outputs = run_layers(point, 0, transport, [](const GemmShape& shape) {
+    return std::make_unique<IdentityGemm>(shape);
+  });
+  const PayloadMatrix tokens = token_matrix(point.seed, point.model.hidden_dim);
+  std::vector<float> row(64);
+  for (std::int64_t token = 0; token < 24; ++token) {
+    tokens.fill_row(token, std::span(row));
+    double sum = 0;
+    for (const double w : expected_router_weights(point, 0, outputs.work.traces[0], token))
+      sum += w;
+    for (std::size_t col = 0; col < 64; ++col) {
+      const float got = outputs.of_layer[0][static_cast<std::size_t>(token) * 64 + col];
+      ASSERT_NEAR(got, sum * static_cast<double>(row[col]), 1e-5) << token << " " << col;
+    }
+  }
+}
+
+TEST(RankWork, CheckedTokensUseEveryExpertThatHasRows) {
+  const RankWork work = plan_rank_work(layer_point(4, 200), 1);
+  const std::vector<std::int64_t> tokens = covering_tokens(work.traces[0]);
+  std::vector<std::int64_t> uses(12);
+  for (const std::int64_t token : tokens) {
+    for (const std::int32_t expert : work.traces[0].of_token(token)) {
+      ++uses[static_cast<std::size_t>(expert)];
+    }
+  }
+  const std::vector<std::int64_t> rows = rows_per_expert(work.traces[0]);
+  for (std::size_t e = 0; e < rows.size(); ++e) EXPECT_EQ(uses[e] > 0, rows[e] > 0);
+  for (const std::int64_t token : work.check_tokens[0]) {
+    EXPECT_GE(token, work.own_tokens().begin);
+    EXPECT_LT(token, work.own_tokens().end);
+  }
+}
+
+}  // namespace
+}  // namespace epsweep

@@ -1,0 +1,172 @@
+#include "plan/sweep_spec.h"
+
+#include <gmock/gmock.h>
+
+#include "base/error.h"
+#include "plan/plan.h"
+
+namespace epsweep {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::SizeIs;
+
+SpecSources sources() {
+  return {
+      .models_dir = EPSWEEP_SOURCE_DIR "/configs/models",
+      .catalogs = {
+          .distributions = {{"uniform", "", {}},
+                            {"zipf",
+                             "",
+                             {{.name = "zipf_alpha",
+                               .kind = ParamSpec::Kind::number,
+                               .min = 0,
+                               .max = 10,
+                               .default_value = 1,
+                               .help = ""}}},
+                            {"k_hot",
+                             "",
+                             {{.name = "num_hot",
+                               .kind = ParamSpec::Kind::count,
+                               .min = 1,
+                               .max = 1000,
+                               .default_value = 4,
+                               .help = ""},
+                              {.name = "hot_fraction",
+                               .kind = ParamSpec::Kind::number,
+                               .min = 0,
+                               .max = 1,
+                               .default_value = 0.5,
+                               .help = ""}}},
+                            {"recorded",
+                             "",
+                             {{.name = "counts_file", .kind = ParamSpec::Kind::file, .help = ""}}}},
+          .placements = {"contiguous", "round_robin"},
+          .transports = {"alltoallv", "pairwise"},
+          .grouped_gemms = {"loop", "onednn", "reference"}}};
+}
+
+// Every required key, one per line from line 1 on.
+const std::string kMinimal =
+    "name: t\n"
+    "model: {name: m, hidden_dim: 8, ffn_dim: 4, num_experts: 8, top_k: 2, num_moe_layers: 1}\n"
+    "ep_sizes: [1, 2]\n"
+    "concurrency: {fixed_global: [16]}\n"
+    "routing: uniform\n";
+
+SweepSpec read(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  return read_sweep_spec(text, "dir/x.yaml", overrides, sources());
+}
+
+std::string error_of(const std::string& text, const std::vector<std::string>& overrides = {}) {
+  try {
+    read(text, overrides);
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(SweepSpec, FillsInDefaults) {
+  const SweepSpec spec = read(kMinimal);
+  EXPECT_THAT(spec.ep_sizes, ElementsAre(1, 2));
+  EXPECT_THAT(spec.transport, ElementsAre("pairwise"));
+  EXPECT_THAT(spec.grouped_gemm, ElementsAre("onednn"));
+  EXPECT_EQ(spec.dtype.front(), DType::bf16);
+  EXPECT_EQ(spec.groups, Groups::fill);
+  EXPECT_EQ(spec.weight_cache, WeightCache::flush);
+  EXPECT_EQ(spec.repeats, 1);
+}
+
+TEST(SweepSpec, ReadsEveryAxis) {
+  const SweepSpec spec = read(
+      "name: t\n"
+      "model: {base: olmoe-1b-7b, name: small, hidden_dim: 64, expert_io_dim: 64, ffn_dim: 32}\n"
+      "ep_sizes: 4\n"
+      "concurrency:\n"
+      "  fixed_global: {from: 8, to: 40, factor: 2}\n"
+      "  fixed_per_rank: [1, 2]\n"
+      "  tokens_per_rank: [3, 0, 1, 2]\n"
+      "routing: [uniform, {distribution: k_hot, num_hot: 2}, "
+      "{distribution: recorded, counts_file: c.json}]\n"
+      "placement: [contiguous, round_robin]\n"
+      "dtype: [bf16, fp32]\nmapping: [packed, spread]\ngroups: single\nweight_cache: warm\n"
+      "allow_empty_ranks: true\nlayers: 3\nwarmup: 0\niterations: 7\nrepeats: 2\nseed: 9\nstep: "
+      "4\n");
+  EXPECT_EQ(spec.model.num_experts, 64);
+  EXPECT_EQ(spec.model.hidden_dim, 64);
+  EXPECT_THAT(spec.concurrency, SizeIs(6));
+  EXPECT_EQ(spec.concurrency[2].tokens, 32);
+  EXPECT_EQ(spec.concurrency[3].mode, ConcurrencyMode::fixed_per_rank);
+  EXPECT_THAT(spec.concurrency[5].tokens_per_rank, ElementsAre(3, 0, 1, 2));
+  EXPECT_EQ(spec.routing[1].label(), "k_hot(num_hot=2 hot_fraction=0.5)");
+  EXPECT_EQ(spec.routing[2].file, "dir/c.json");
+  EXPECT_EQ(spec.seed, 9U);
+  EXPECT_EQ(make_plan(spec).points.size(), 2U * 2 * 2 * 6 * 3 * 2);
+}
+
+TEST(SweepSpec, EchoesEveryEffectiveValue) {
+  const Json json = sweep_spec_json(read(kMinimal, {"seed=8"}));
+  EXPECT_EQ(json["seed"], 8);
+  EXPECT_EQ(json["transport"][0], "pairwise");
+  EXPECT_EQ(json["concurrency"]["fixed_global"][0], 16);
+  EXPECT_EQ(json["model"]["num_experts"], 8);
+}
+
+// Case C14: the command line wins over the file and the default.
+TEST(SweepSpec, OverridesWin) {
+  EXPECT_EQ(read(kMinimal + "seed: 7\n", {"seed=8"}).seed, 8U);
+  EXPECT_THAT(read(kMinimal, {"ep_sizes=[4]", "model.num_experts=16"}).ep_sizes, ElementsAre(4));
+  EXPECT_THAT(error_of(kMinimal, {"sed=8"}), HasSubstr("--set:1: sed: unknown key"));
+}
+
+// Case C47: line, dotted path and the nearest key.
+TEST(SweepSpec, KeyErrorsSayWhereAndWhatWasMeant) {
+  EXPECT_THAT(
+      error_of(kMinimal + "zipf_aplha: 1\n"),
+      AllOf(HasSubstr("dir/x.yaml:6: zipf_aplha: unknown key"), HasSubstr("'routing.zipf_alpha'")));
+  EXPECT_THAT(error_of("name: t\nrouting: {distribution: k_hot, hot_fracton: 0.5}\n" +
+                       kMinimal.substr(kMinimal.find("model"), kMinimal.find("routing") - 8)),
+              AllOf(HasSubstr("dir/x.yaml:2: routing.hot_fracton"), HasSubstr("'hot_fraction'")));
+  EXPECT_THAT(
+      error_of(kMinimal + "fixed_per_rank: [1]\n"),
+      AllOf(HasSubstr("dir/x.yaml:6: fixed_per_rank"), HasSubstr("belongs under 'concurrency'")));
+  EXPECT_THAT(error_of(kMinimal + "qqqqqqqqqqqqqqq: {a: 1}\n"),
+              AllOf(HasSubstr("dir/x.yaml:6: qqqqqqqqqqqqqqq: unknown key"),
+                    HasSubstr("valid keys: name,")));
+}
+
+TEST(SweepSpec, ValueErrorsNameThePath) {
+  EXPECT_THAT(error_of(kMinimal + "layers: 1.5\n"),
+              HasSubstr("dir/x.yaml:6: layers: expected a whole number, found '1.5'"));
+  EXPECT_THAT(error_of(kMinimal + "iterations: 0\n"), HasSubstr("iterations: 0 is outside 1"));
+  EXPECT_THAT(error_of(kMinimal + "transport: pairwse\n"), HasSubstr("(nearest: 'pairwise')"));
+  EXPECT_THAT(error_of(kMinimal + "dtype: []\n"), HasSubstr("dtype: the list is empty"));
+  EXPECT_THAT(error_of(kMinimal + "seed: -1\n"), HasSubstr("seed: expected a whole number"));
+  EXPECT_THAT(error_of(kMinimal + "groups: [fill]\n"), HasSubstr("groups: expected a word"));
+  EXPECT_THAT(error_of(kMinimal, {"ep_sizes=[8, 8]"}), HasSubstr("ep_sizes: 8 is listed twice"));
+  EXPECT_THAT(error_of(kMinimal, {"ep_sizes=[0]"}), HasSubstr("ep_sizes.0: 0 is outside"));
+  EXPECT_THAT(error_of(kMinimal, {"concurrency={}"}), HasSubstr("names no load"));
+  EXPECT_THAT(error_of(kMinimal, {"concurrency.fixed_global={from: 8, to: 4, factor: 2}"}),
+              HasSubstr("concurrency.fixed_global.to"));
+  EXPECT_THAT(error_of(kMinimal, {"routing={distribution: zipf, zipf_alpha: 11}"}),
+              HasSubstr("routing.zipf_alpha: 11 is outside 0 to 10"));
+  EXPECT_THAT(error_of(kMinimal, {"routing=recorded"}), HasSubstr("needs the key 'counts_file'"));
+  EXPECT_THAT(error_of(kMinimal, {"model=olmoe-1b-7"}), HasSubstr("(nearest: 'olmoe-1b-7b')"));
+  EXPECT_THAT(error_of("name: t\n"), HasSubstr("the key 'model' is missing"));
+  EXPECT_THAT(error_of(""), HasSubstr("expected a map"));
+}
+
+// Case C11: top_k edges.
+TEST(SweepSpec, TopKMustBeBetweenOneAndTheExperts) {
+  for (const char* bad : {"model.top_k=9", "model.top_k=0", "model.top_k=-1"}) {
+    EXPECT_THAT(error_of(kMinimal, {bad}), HasSubstr("top_k")) << bad;
+  }
+  EXPECT_EQ(read(kMinimal, {"model.top_k=8"}).model.top_k, 8);
+  EXPECT_EQ(read(kMinimal, {"model.top_k=1"}).model.top_k, 1);
+}
+
+}  // namespace
+}  // namespace epsweep

@@ -1,0 +1,122 @@
+#include <cmath>
+
+#include <gtest/gtest.h>
+
+#include "report/metric.h"
+#include "sample_point.h"
+
+namespace epsweep {
+namespace {
+
+using testing::even_times;
+using testing::sample_point;
+using testing::sample_workload;
+
+// Rank 1 needs 30 us for its experts, everything else takes 10 us: a layer is 90 us.
+PointSummary late_ffn_summary(int ranks) {
+  TimingTable table = even_times(ranks, 20, 10e-6);
+  for (int i = 0; i < 20; ++i) {
+    for (int s = static_cast<int>(Stage::expert_ffn); s < kNumStages; ++s) {
+      const auto stage = static_cast<Stage>(s);
+      if (stage != Stage::expert_ffn) table.at(1, i, 0, stage, Measure::begin_s) += 20e-6;
+      table.at(1, i, 0, stage, Measure::end_s) += 20e-6;
+    }
+  }
+  return summarize(table);
+}
+
+std::optional<double> metric(const std::string& name, const PointFacts& facts) {
+  return MetricCatalog::instance().at(name).compute(facts);
+}
+
+TEST(Metrics, ByHandOnTwoGroupsOfFour) {
+  const SweepPoint point = sample_point(4, 8);
+  const PointWorkload work = sample_workload(point);
+  const PointSummary summary = late_ffn_summary(8);
+  const PointFacts facts = {.point = point,
+                            .summary = summary,
+                            .num_groups = 2,
+                            .num_active_ranks = 8,
+                            .traffic = work.traffic,
+                            .ffn = work.ffn,
+                            .slowest_rank_ffn = work.ffn_of_rank[1]};
+  EXPECT_NEAR(*metric("layer_p50_us", facts), 90, 1e-9);
+  EXPECT_NEAR(*metric("tokens_per_s", facts), 2 * 8 / 90e-6, 1e-6);
+  EXPECT_NEAR(*metric("tokens_per_s_per_rank", facts), 2 * 8 / 90e-6 / 8, 1e-6);
+  EXPECT_NEAR(*metric("ffn_gflop_per_s_per_rank", facts), 12288.0 / (4 * 30e-6) / 1e9, 1e-12);
+  EXPECT_NEAR(*metric("ffn_gflop_per_s_of_slowest_rank", facts), 3072.0 / 30e-6 / 1e9, 1e-12);
+  EXPECT_NEAR(*metric("ffn_weight_gb_per_s_per_rank", facts), 6144.0 / (4 * 30e-6) / 1e9, 1e-12);
+  const double remote_gb_per_s = 8.0 * 32 / (4 * 10e-6) / 1e9;
+  EXPECT_NEAR(*metric("dispatch_a_remote_gb_per_s_per_rank", facts), remote_gb_per_s, 1e-12);
+  EXPECT_NEAR(*metric("combine_a_remote_gb_per_s_per_rank", facts), remote_gb_per_s, 1e-12);
+  EXPECT_NEAR(*metric("exchange_share", facts), 30.0 / 90, 1e-9);
+  EXPECT_NEAR(*metric("ffn_share", facts), 30.0 / 90, 1e-9);
+}
+
+TEST(Metrics, AreOfOneLayerWhereAPointHasSeveral) {
+  SweepPoint point = sample_point(4, 8);
+  point.layers = 2;
+  PointWorkload work = sample_workload(point);
+  work.ffn.flops *= 2;
+  work.traffic.a_copies *= 2;
+  work.traffic.a_self_copies *= 2;
+  const PointSummary summary = summarize(even_times(4, 20, 10e-6, 2));
+  const PointFacts facts = {.point = point,
+                            .summary = summary,
+                            .num_groups = 1,
+                            .num_active_ranks = 4,
+                            .traffic = work.traffic,
+                            .ffn = work.ffn,
+                            .slowest_rank_ffn = std::nullopt};
+  EXPECT_NEAR(*metric("tokens_per_s", facts), 8 / 70e-6, 1e-6);
+  EXPECT_NEAR(*metric("ffn_gflop_per_s_per_rank", facts), 12288.0 / (4 * 10e-6) / 1e9, 1e-12);
+  EXPECT_NEAR(*metric("dispatch_a_remote_gb_per_s_per_rank", facts), 8.0 * 32 / (4 * 10e-6) / 1e9,
+              1e-12);
+  EXPECT_FALSE(metric("ffn_gflop_per_s_of_slowest_rank", facts).has_value());
+}
+
+// Case C12: nothing leaves the rank, so there is no link to have a bandwidth.
+TEST(Metrics, Ep1HasNoLinkBandwidth) {
+  const SweepPoint point = sample_point(1, 8);
+  const PointWorkload work = sample_workload(point);
+  const PointSummary summary = summarize(even_times(1, 20, 10e-6));
+  const PointFacts facts = {.point = point,
+                            .summary = summary,
+                            .num_groups = 1,
+                            .num_active_ranks = 1,
+                            .traffic = work.traffic,
+                            .ffn = work.ffn,
+                            .slowest_rank_ffn = work.ffn};
+  EXPECT_FALSE(metric("dispatch_a_remote_gb_per_s_per_rank", facts).has_value());
+  EXPECT_FALSE(metric("combine_a_remote_gb_per_s_per_rank", facts).has_value());
+  EXPECT_TRUE(metric("tokens_per_s", facts).has_value());
+}
+
+TEST(Metrics, AreNeverInfiniteOrNan) {
+  const SweepPoint point = sample_point(2, 0);
+  const Traffic traffic;
+  const FfnWork ffn;
+  const PointSummary summary = summarize(TimingTable(2, 20, 1));  // all zeros
+  const PointFacts facts = {.point = point,
+                            .summary = summary,
+                            .num_groups = 1,
+                            .num_active_ranks = 2,
+                            .traffic = traffic,
+                            .ffn = ffn,
+                            .slowest_rank_ffn = std::nullopt};
+  for (const std::string& name : MetricCatalog::instance().names()) {
+    EXPECT_TRUE(std::isfinite(metric(name, facts).value_or(0))) << name;
+  }
+}
+
+TEST(Metrics, AllSayTheirUnitAndFormula) {
+  EXPECT_EQ(MetricCatalog::instance().names().size(), 10u);
+  for (const std::string& name : MetricCatalog::instance().names()) {
+    const MetricEntry& entry = MetricCatalog::instance().at(name);
+    EXPECT_FALSE(entry.unit.empty()) << name;
+    EXPECT_GT(entry.formula.size(), 10u) << name;
+  }
+}
+
+}  // namespace
+}  // namespace epsweep

@@ -1,0 +1,173 @@
+#include "report/point_record.h"
+
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "base/error.h"
+#include "report/record_access.h"
+#include "sample_point.h"
+
+namespace epsweep {
+namespace {
+
+using testing::even_times;
+using testing::measured_input;
+using testing::sample_layout;
+using testing::sample_point;
+using testing::skipped_input;
+
+// What a reader of the file sees.
+Json written_and_read(const PointRecordInput& input) {
+  return parse_json(to_json_line(make_point_record(input)), "record");
+}
+
+TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
+  const Json record = written_and_read(measured_input(sample_point(4, 8)));
+  EXPECT_EQ(record.begin().key(), "schema_version");
+  EXPECT_EQ(record["state"], "measured");
+  EXPECT_EQ(record["regime"], "iteration_aligned");
+  EXPECT_TRUE(record["reason"].is_null());
+  EXPECT_EQ(record["id"], point_id(sample_point(4, 8)));
+  EXPECT_EQ(record["point"]["ep_size"], 4);
+  EXPECT_EQ(record["tokens_per_rank"], Json({2, 2, 2, 2}));
+  EXPECT_EQ(record["routing_checksum"], "0000000000abcdef");
+  EXPECT_EQ(record["rows_per_expert"]["per_layer"][0].size(), 8u);
+  EXPECT_EQ(record["rows_per_rank"]["per_layer"], Json::parse("[[4, 4, 4, 4]]"));
+  EXPECT_EQ(record["rows_per_expert"]["max_over_mean"], 1.0);
+  const Json& gate_up = record["m_distribution"]["gate_up"];
+  EXPECT_EQ(gate_up["n"], 16);
+  EXPECT_EQ(gate_up["k"], 16);
+  EXPECT_EQ(gate_up["routed_rows"], 16);
+  EXPECT_EQ(gate_up["computed_rows"], 20);
+  EXPECT_EQ(record["m_distribution"]["down"]["k"], 8);
+  EXPECT_EQ(record["bytes"]["dispatch"]["row_bytes"], 32);
+  EXPECT_EQ(record["bytes"]["dispatch"]["a_remote_bytes"], 8 * 32);
+  EXPECT_EQ(record["bytes"]["combine"]["b_self_copies"], 6);
+  EXPECT_NEAR(record["layer"]["slowest_us"]["p50"].get<double>(), 70, 1e-6);
+  EXPECT_NEAR(record["stages"]["dispatch"]["slowest_us"]["p90"].get<double>(), 10, 1e-6);
+  EXPECT_TRUE(record["stages"]["dispatch"]["slowest_us"]["p99"].is_null());
+  EXPECT_NEAR(record["stages"]["dispatch"]["slowest_rank_cpu_p50_us"].get<double>(), 5, 1e-6);
+  EXPECT_EQ(record["layer_p50_us_of_rank"].size(), 4u);
+  EXPECT_NEAR(record["metrics"]["layer_p50_us"].get<double>(), 70, 1e-6);
+  EXPECT_EQ(record["check"]["verdict"], "passed");
+  EXPECT_EQ(record["load"]["oversubscribed"], false);
+}
+
+// Rows of the table are ranks in groups; the record names world ranks.
+TEST(PointRecord, SlowestRankIsAWorldRank) {
+  PointRecordInput input = measured_input(sample_point(2, 8));
+  input.world_size = 4;
+  input.layout = sample_layout(4, 2);
+  input.layout.group_of_rank = {-1, 0, -1, 0};
+  input.layout.ep_rank_of_rank = {-1, 0, -1, 1};
+  input.layout.idle_ranks = {0, 2};
+  TimingTable table = even_times(2, 20, 10e-6);
+  for (int i = 0; i < 20; ++i) table.at(1, i, 0, Stage::unpermute, Measure::end_s) += 1e-6;
+  input.timings = summarize(table);
+  const Json record = written_and_read(input);
+  EXPECT_EQ(record["layer"]["slowest_rank"], 3);
+  EXPECT_EQ(record["layer"]["slowest_rank_share"], 1.0);
+  EXPECT_EQ(record["idle_ranks"], Json({0, 2}));
+  EXPECT_EQ(record["num_active_ranks"], 2);
+}
+
+TEST(PointRecord, UndefinedIsNullNeverNan) {
+  PointRecordInput input = measured_input(sample_point(1, 8));
+  input.check->worst_error = std::numeric_limits<double>::quiet_NaN();
+  input.load.foreign_load = std::numeric_limits<double>::infinity();
+  const std::string line = to_json_line(make_point_record(input));
+  EXPECT_EQ(line.find("nan"), std::string::npos);
+  EXPECT_EQ(line.find("inf"), std::string::npos);
+  EXPECT_EQ(line.find('\n'), std::string::npos);
+  const Json record = parse_json(line, "record");
+  EXPECT_TRUE(record["metrics"]["dispatch_a_remote_gb_per_s_per_rank"].is_null());
+  EXPECT_TRUE(record["check"]["worst_error"].is_null());
+  EXPECT_TRUE(record["load"]["foreign_load"].is_null());
+}
+
+TEST(PointRecord, OnlyMeasuredPointsHaveTimes) {
+  for (std::size_t s = 0; s < kPointStateNames.size(); ++s) {
+    PointRecordInput input = measured_input(sample_point(4, 8));
+    input.state = static_cast<PointState>(s);
+    input.timings_file = "timings/0000.npy";
+    if (input.state != PointState::measured) input.reason = "because";
+    const Json record = written_and_read(input);
+    EXPECT_EQ(record["state"], kPointStateNames[s]);
+    for (const char* key : {"layer", "stages", "metrics", "layer_p50_us_of_rank",
+                            "ffn_p50_us_of_rank", "timings_file"}) {
+      ASSERT_TRUE(record.contains(key)) << key;
+      EXPECT_EQ(record[key].is_null(), input.state != PointState::measured) << key;
+    }
+    EXPECT_FALSE(record["rows_per_expert"].is_null());  // known without running
+  }
+}
+
+TEST(PointRecord, SkippedPointSaysWhy) {
+  const Json record = written_and_read(skipped_input(sample_point(4, 8), "too big"));
+  EXPECT_EQ(record["state"], "skipped");
+  EXPECT_EQ(record["reason"], "too big");
+  EXPECT_TRUE(record["rows_per_expert"].is_null());
+  EXPECT_TRUE(record["check"].is_null());
+}
+
+// Case C52: zero tokens everywhere.
+TEST(PointRecord, EmptyPointIsNotASuccess) {
+  PointRecordInput input = measured_input(sample_point(4, 0));
+  input.state = PointState::empty;
+  input.workload = PointWorkload{};
+  input.workload->rows_per_expert = {std::vector<std::int64_t>(8, 0)};
+  input.workload->rows_per_rank = {std::vector<std::int64_t>(4, 0)};
+  const Json record = written_and_read(input);
+  EXPECT_EQ(record["state"], "empty");
+  EXPECT_NE(find_text(record, "reason").find("zero tokens"), std::string::npos);
+  EXPECT_TRUE(record["rows_per_expert"]["max_over_mean"].is_null());
+  EXPECT_EQ(record["rows_per_expert"]["empty_fraction"], 1.0);
+  EXPECT_TRUE(record["layer"].is_null());
+}
+
+TEST(PointRecord, ContradictionsAreRefused) {
+  PointRecordInput unchecked = measured_input(sample_point(4, 8));
+  unchecked.check->verdict = CheckVerdict::failed;
+  EXPECT_THROW(make_point_record(unchecked), RunError);
+  PointRecordInput untimed = measured_input(sample_point(4, 8));
+  untimed.timings.reset();
+  EXPECT_THROW(make_point_record(untimed), RunError);
+  PointRecordInput wordless = skipped_input(sample_point(4, 8), "");
+  EXPECT_THROW(make_point_record(wordless), RunError);
+  PointRecordInput narrow = measured_input(sample_point(4, 8));
+  narrow.layout = sample_layout(8, 8);
+  EXPECT_THROW(make_point_record(narrow), RunError);
+}
+
+// Case C34.
+TEST(PointRecord, FirstSampleSpikeIsAWarning) {
+  PointRecordInput input = measured_input(sample_point(4, 8));
+  EXPECT_EQ(written_and_read(input)["warnings"].size(), 0u);
+  TimingTable table = even_times(4, 8, 1e-6);
+  table.at(2, 0, 0, Stage::unpermute, Measure::end_s) = 0.2;
+  input.timings = summarize(table);
+  const Json record = written_and_read(input);
+  ASSERT_EQ(record["warnings"].size(), 1u);
+  EXPECT_NE(record["warnings"][0].get<std::string>().find("warm-up"), std::string::npos);
+  EXPECT_NEAR(record["layer"]["slowest_us"]["p50"].get<double>(), 7, 1e-6);
+  EXPECT_NEAR(record["layer"]["first_sample_us"].get<double>(), 200000, 1e-6);
+}
+
+TEST(PointRecord, OversubscriptionIsDerived) {
+  PointRecordInput input = measured_input(sample_point(4, 8));
+  input.load = {.ranks = 4, .cores = 2, .foreign_load = std::nullopt};
+  EXPECT_EQ(written_and_read(input)["load"]["oversubscribed"], true);
+}
+
+TEST(PointRecord, FormulasNameEveryMetric) {
+  const Json formulas = record_formulas();
+  const Json record = make_point_record(measured_input(sample_point(4, 8)));
+  for (const auto& [name, value] : record["metrics"].items()) {
+    EXPECT_TRUE(formulas["metrics"].contains(name)) << name;
+  }
+  EXPECT_EQ(formulas["metrics"]["layer_p50_us"]["better"], "lower");
+}
+
+}  // namespace
+}  // namespace epsweep
