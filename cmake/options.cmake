@@ -5,6 +5,8 @@ target_compile_options(
   epsweep_options
   INTERFACE -Wall
             -Wextra
+            # Designated initializers leave the rest at its default on purpose.
+            -Wno-missing-field-initializers
             -Wconversion
             -Wsign-conversion
             -Wshadow

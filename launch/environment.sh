@@ -44,20 +44,21 @@ epsweep_install_packages() {
   rm -f "$log"
 }
 
-# epsweep_build_targets [cmake options] -- [targets]
+# epsweep_configure_and_build [CMAKE_OPTION...] -- [TARGET...]
 epsweep_configure_and_build() {
-  local options=()
-  while [ $# -gt 0 ] && [ "$1" != -- ]; do
+  local options=() log
+  while [ "$1" != -- ]; do
     options+=("$1")
     shift
   done
   shift
-  cmake -S "$epsweep_root" --preset cpu "${options[@]}" >"$epsweep_root/.configure.log" 2>&1 || {
-    cat "$epsweep_root/.configure.log" >&2
+  log=$(mktemp)
+  (cd "$epsweep_root" && cmake --preset cpu "${options[@]}") >"$log" 2>&1 || {
+    cat "$log" >&2
     epsweep_fail "configuring failed"
   }
-  rm -f "$epsweep_root/.configure.log"
-  cmake --build "$epsweep_build" ${1:+--target "$@"}
+  rm -f "$log"
+  cmake --build "$epsweep_build" ${1:+--target "$@"} || epsweep_fail "building failed"
 }
 
 # What every Open MPI launch of ours needs, whoever starts it. Values already set win.

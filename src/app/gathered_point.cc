@@ -36,7 +36,7 @@ Json facts_json(const RankPoint& rank_point) {
           {"gate_up", totals_json(outcome.gemm_work, &LayerGemmWork::gate_up)},
           {"down", totals_json(outcome.gemm_work, &LayerGemmWork::down)},
           {"routed_rows", routed_rows},
-          {"prepare", rank_point.prepare_s},
+          {"prepare", rank_point.prepare_s + outcome.seconds.warm_kernels},
           {"check", outcome.seconds.check},
           {"warmup", outcome.seconds.warmup},
           {"flush", outcome.seconds.flush},

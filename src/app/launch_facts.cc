@@ -1,8 +1,11 @@
 #include "app/launch_facts.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <numeric>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/build_info.h"
@@ -56,6 +59,18 @@ int cores_per_rank(const HostMap& hosts, int rank) {
 
 std::int64_t memory_per_rank(const HostMap& hosts, int rank) {
   return memory_total_bytes() / 10 * 9 / place_of(hosts, rank).local_size;
+}
+
+std::string launch_warning(const HostMap& hosts) {
+  std::vector<int> everybody(hosts.ranks.size());
+  std::iota(everybody.begin(), everybody.end(), 0);
+  const CoreShare share = busiest_host(hosts, everybody);
+  const char* yield = std::getenv("OMPI_MCA_mpi_yield_when_idle");
+  if (!share.oversubscribed() || (yield != nullptr && std::string_view(yield) == "1")) return "";
+  return fmt::format(
+      "{} ranks share {} cores and waiting ranks do not yield: export "
+      "OMPI_MCA_mpi_yield_when_idle=1 or use launch/mpirun.sh",
+      share.ranks, share.cores);
 }
 
 ForeignLoad::ForeignLoad(const Comm& world, const HostMap& hosts)

@@ -15,6 +15,11 @@ int cores_per_rank(const HostMap& hosts, int rank);
 // Memory one rank may use: its share of 90 % of its host's.
 std::int64_t memory_per_rank(const HostMap& hosts, int rank);
 
+// What is wrong with the launch but not enough to refuse it; empty if nothing is. Open MPI lets
+// waiting ranks spin where it does not know that they share cores, which makes exchanges hundreds
+// of times slower.
+std::string launch_warning(const HostMap& hosts);
+
 // Share of the busiest host's cores that others used between start and now, 0 to 1; absent where
 // the system does not tell. All ranks take part; the value is on rank 0.
 class ForeignLoad {

@@ -134,8 +134,9 @@ void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
 void RankEngine::run(RankPoint& rank_point) {
   if (!rank_point.work) {
     weights_.reset();
-    watchdog_.enter("waiting for the ranks that work");
+    watchdog_.rest();
     world_.patient_barrier();
+    watchdog_.enter("gathering");
     return;
   }
   const RankWork& work = *rank_point.work;

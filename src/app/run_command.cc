@@ -107,6 +107,8 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
   }
   problem = world.broadcast(problem, 0);
   if (!problem.empty()) throw ConfigError(problem);
+  const std::string warning = launch_warning(hosts);
+  if (!warning.empty() && world.rank() == 0) log::warn(warning);
   note_signals();
   Coordinator coordinator(world, hosts, plan, engine, results ? &*results : nullptr);
   const int exit_code = coordinator.run();

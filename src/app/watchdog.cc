@@ -25,12 +25,18 @@ void Watchdog::enter(const std::string& where) {
   const std::lock_guard lock(mutex_);
   where_ = where;
   since_s_ = monotonic_s();
+  resting_ = false;
+}
+
+void Watchdog::rest() {
+  const std::lock_guard lock(mutex_);
+  resting_ = true;
 }
 
 void Watchdog::watch() {
   std::unique_lock lock(mutex_);
   while (!ended_) {
-    const double left_s = since_s_ + limit_s_ - monotonic_s();
+    const double left_s = resting_ ? limit_s_ : since_s_ + limit_s_ - monotonic_s();
     if (left_s <= 0) {
       const std::string where = where_;
       lock.unlock();

@@ -20,6 +20,8 @@ class Watchdog {
 
   // A new phase starts and its time begins to run.
   void enter(const std::string& where);
+  // Until the next enter(), any time is fine: this rank waits for others, which watch themselves.
+  void rest();
 
  private:
   void watch();
@@ -30,6 +32,7 @@ class Watchdog {
   std::condition_variable changed_;
   std::string where_ = "start";
   double since_s_ = 0;
+  bool resting_ = false;
   bool ended_ = false;
   std::thread thread_;
 };

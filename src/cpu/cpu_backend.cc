@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <vector>
 
 #include <fmt/format.h>
@@ -19,6 +18,7 @@ namespace {
 constexpr std::int64_t kCacheLine = 64;
 constexpr std::int64_t kHugePage = std::int64_t{2} << 20;
 constexpr std::int64_t kHugeFrom = 2 * kHugePage;
+constexpr std::int64_t kAddressSpace = std::int64_t{1} << 47;
 
 // Work is done when the call returns, so there is never anything to wait for.
 class InlineLane final : public Lane {
@@ -96,8 +96,8 @@ Buffer make_cpu_buffer(std::int64_t bytes) {
   if (bytes == 0) return Buffer(nullptr, 0, [](void*) {});
   const std::int64_t alignment = bytes >= kHugeFrom ? kHugePage : kCacheLine;
   void* data = nullptr;
-  // aligned_alloc wants a multiple of the alignment; near the end of the range that overflows.
-  if (bytes <= std::numeric_limits<std::int64_t>::max() - alignment) {
+  // More than an address space: not worth asking, and sanitizers end the program over it.
+  if (bytes <= kAddressSpace) {
     const std::int64_t rounded = (bytes + alignment - 1) / alignment * alignment;
     data =
         std::aligned_alloc(static_cast<std::size_t>(alignment), static_cast<std::size_t>(rounded));

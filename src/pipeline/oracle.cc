@@ -15,17 +15,22 @@
 namespace epsweep {
 namespace {
 
-// Sixteen running sums, so that compilers may vectorise without reordering any one of them.
+// fp32 inside blocks of 256 terms, double across them: rounding stays below 1e-6 of the result's
+// scale, and compilers may vectorise the sixteen running sums without reordering any one of them.
 EPSWEEP_MULTIVERSION double dot(const float* a, const float* b, std::size_t size) {
-  std::array<double, 16> sums{};
-  std::size_t i = 0;
-  for (; i + sums.size() <= size; i += sums.size()) {
-    for (std::size_t lane = 0; lane < sums.size(); ++lane) {
-      sums[lane] += static_cast<double>(a[i + lane]) * static_cast<double>(b[i + lane]);
+  double total = 0;
+  for (std::size_t begin = 0; begin < size; begin += 256) {
+    const std::size_t end = std::min(size, begin + 256);
+    std::array<float, 16> sums{};
+    std::size_t i = begin;
+    for (; i + sums.size() <= end; i += sums.size()) {
+      for (std::size_t lane = 0; lane < sums.size(); ++lane)
+        sums[lane] += a[i + lane] * b[i + lane];
     }
+    for (; i < end; ++i) sums[0] += a[i] * b[i];
+    for (const float sum : sums) total += static_cast<double>(sum);
   }
-  for (; i < size; ++i) sums[0] += static_cast<double>(a[i]) * static_cast<double>(b[i]);
-  return std::accumulate(sums.begin(), sums.end(), 0.0);
+  return total;
 }
 
 // The value as the layer stores it.

@@ -33,7 +33,7 @@ class PointRunner {
         timeline_(backend.make_timeline(work.point.layers * LayerPipeline::marks_per_layer())) {}
 
   RankOutcome run() {
-    pipeline_.warm_kernels();
+    warm_kernels();
     outcome_.check_before = check("check before timing");
     if (hooks_.all_max(outcome_.check_before.passed() ? 0 : 1) != 0) return outcome_;
     hooks_.enter_phase("warm-up");
@@ -52,6 +52,11 @@ class PointRunner {
   }
 
  private:
+  void warm_kernels() {
+    const Stopwatch watch(outcome_.seconds.warm_kernels);
+    pipeline_.warm_kernels();
+  }
+
   // Every layer on poisoned buffers, each checked before the next one overwrites the output.
   OracleResult check(const std::string& phase) {
     const Stopwatch watch(outcome_.seconds.check);

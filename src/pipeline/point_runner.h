@@ -26,7 +26,7 @@ struct RunnerHooks {
 };
 
 struct PhaseSeconds {
-  double check = 0, warmup = 0, flush = 0, measured = 0;
+  double warm_kernels = 0, check = 0, warmup = 0, flush = 0, measured = 0;
 };
 
 // One value per (iteration, layer, stage).

@@ -33,8 +33,7 @@ struct RankWork {
 // Throws ConfigError where the routing does not fit the model.
 RankWork plan_rank_work(const SweepPoint& point, int ep_rank);
 
-// Tokens whose recomputation touches every expert that has rows: taken greedily in token order,
-// whenever a token uses an expert not seen before.
+// Tokens, ascending, whose recomputation touches every expert that has rows; chosen greedily.
 std::vector<std::int64_t> covering_tokens(const Trace& trace);
 
 }  // namespace epsweep

@@ -88,6 +88,12 @@ std::optional<std::string> infeasible_reason(const SweepPoint& point) {
     return fmt::format("tokens_per_rank lists {} ranks, ep_size is {}",
                        point.concurrency.tokens_per_rank.size(), point.ep_size);
   }
+  // Row positions are 32-bit; one rank may receive every row of its group.
+  const std::int64_t rows = point.tokens_global() * point.model.top_k;
+  if (rows > INT32_MAX) {
+    return fmt::format("{} tokens x top_k {} are {} rows, more than 2^31-1", point.tokens_global(),
+                       point.model.top_k, rows);
+  }
   return std::nullopt;
 }
 

@@ -35,6 +35,17 @@ TEST(ExitCode, OnePointThatFailsOfFiveKeepsTheOthers) {
   EXPECT_EQ(failed, 2);
 }
 
+TEST(ExitCode, AllPointsThatFailAreAllRecorded) {
+  const TempDir dir;
+  const std::string experiment = dir.write("x.yaml", toy_experiment());
+  const ProgramResult result = run_on_ranks(
+      2, "run " + experiment + " --out " + dir.path("out") + " --inject skip_expert:rank=0");
+  EXPECT_EQ(result.exit_code, 3);
+  const std::vector<Json> records = records_of(dir.path("out"));
+  ASSERT_EQ(records.size(), 2U);
+  for (const Json& record : records) EXPECT_EQ(record["state"], "failed");
+}
+
 TEST(ExitCode, ACheckThatBreaksIsUnverifiedAndNotWrong) {
   const TempDir dir;
   const std::string experiment = dir.write("x.yaml", toy_experiment());

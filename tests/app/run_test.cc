@@ -20,14 +20,15 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Run {
+struct ToyRun {
   ProgramResult result;
   std::vector<Json> records;
 };
 
-Run run_toy(int ranks, const std::vector<std::string>& changes, const std::string& options = "") {
+ToyRun run_toy(int ranks, const std::vector<std::string>& changes,
+               const std::string& options = "") {
   const TempDir dir;
-  Run run;
+  ToyRun run;
   run.result = run_on_ranks(ranks, "run " + dir.write("x.yaml", toy_experiment(changes)) +
                                        " --out " + dir.path("out") + " " + options);
   if (fs::exists(dir.path("out"))) run.records = records_of(dir.path("out"));
@@ -82,48 +83,48 @@ TEST(Run, SecondRunIntoTheSameDirectoryIsRefused) {
 }
 
 TEST(Run, DryRunShowsThePlanAndWritesNothing) {
-  const Run run = run_toy(2, {}, "--dry-run");
+  const ToyRun run = run_toy(2, {}, "--dry-run");
   EXPECT_EQ(run.result.exit_code, 0);
   EXPECT_THAT(run.result.out, HasSubstr("plan checksum"));
   EXPECT_TRUE(run.records.empty());
 }
 
 TEST(Run, CaseC04TokensThatDoNotDivide) {
-  const Run run = run_toy(8, {"ep_sizes: [8]", "concurrency: {fixed_global: [100]}"});
+  const ToyRun run = run_toy(8, {"ep_sizes: [8]", "concurrency: {fixed_global: [100]}"});
   EXPECT_EQ(run.result.exit_code, 0) << run.result.err;
   EXPECT_THAT(run.records.at(0)["tokens_per_rank"], ElementsAre(13, 13, 13, 13, 12, 12, 12, 12));
 }
 
 // Case C06: several groups at once, or one group and idle ranks that are named.
 TEST(Run, CaseC06EpSizeBelowTheWorld) {
-  const Run fill = run_toy(4, {"ep_sizes: [2]"});
+  const ToyRun fill = run_toy(4, {"ep_sizes: [2]"});
   EXPECT_EQ(fill.records.at(0)["num_groups"], 2);
   EXPECT_THAT(fill.records.at(0)["idle_ranks"], ElementsAre());
-  const Run single = run_toy(4, {"ep_sizes: [2]", "groups: single"});
+  const ToyRun single = run_toy(4, {"ep_sizes: [2]", "groups: single"});
   EXPECT_EQ(single.records.at(0)["num_groups"], 1);
   EXPECT_THAT(single.records.at(0)["idle_ranks"], ElementsAre(2, 3));
-  const Run uneven = run_toy(5, {"ep_sizes: [2]", "mapping: spread"});
+  const ToyRun uneven = run_toy(5, {"ep_sizes: [2]", "mapping: spread"});
   EXPECT_THAT(uneven.records.at(0)["idle_ranks"], ElementsAre(4));
 }
 
 TEST(Run, CaseC09RanksWithoutExperts) {
-  const Run skipped = run_toy(4, {"ep_sizes: [2, 4]",
-                                  "model: {name: m, hidden_dim: 8, ffn_dim: 8, num_experts: 3, "
-                                  "top_k: 2, num_moe_layers: 1}"});
+  const ToyRun skipped = run_toy(4, {"ep_sizes: [2, 4]",
+                                     "model: {name: m, hidden_dim: 8, ffn_dim: 8, num_experts: 3, "
+                                     "top_k: 2, num_moe_layers: 1}"});
   EXPECT_EQ(skipped.result.exit_code, 4);
   EXPECT_EQ(skipped.records.at(1)["state"], "skipped");
   EXPECT_THAT(skipped.records.at(1)["reason"].get<std::string>(), HasSubstr("3 experts"));
-  const Run allowed = run_toy(4,
-                              {"ep_sizes: [4]",
-                               "model: {name: m, hidden_dim: 8, ffn_dim: 8, num_experts: 3, "
-                               "top_k: 2, num_moe_layers: 1}"},
-                              "--set allow_empty_ranks=true");
+  const ToyRun allowed = run_toy(4,
+                                 {"ep_sizes: [4]",
+                                  "model: {name: m, hidden_dim: 8, ffn_dim: 8, num_experts: 3, "
+                                  "top_k: 2, num_moe_layers: 1}"},
+                                 "--set allow_empty_ranks=true");
   EXPECT_EQ(allowed.result.exit_code, 0) << allowed.result.err;
   EXPECT_EQ(allowed.records.at(0)["state"], "measured");
 }
 
 TEST(Run, CaseC12Ep1HasNoRemoteBytesAndNoBandwidth) {
-  const Run run = run_toy(1, {"ep_sizes: [1]"});
+  const ToyRun run = run_toy(1, {"ep_sizes: [1]"});
   const Json& record = run.records.at(0);
   EXPECT_EQ(record["bytes"]["dispatch"]["a_remote_bytes"], 0);
   EXPECT_EQ(record["bytes"]["dispatch"]["a_self_bytes"], 16 * 2 * 64 * 2);
@@ -131,7 +132,7 @@ TEST(Run, CaseC12Ep1HasNoRemoteBytesAndNoBandwidth) {
 }
 
 TEST(Run, CaseC49EpAboveTheWorldIsOneLineAndExitTwo) {
-  const Run run = run_toy(4, {"ep_sizes: [2, 8]"});
+  const ToyRun run = run_toy(4, {"ep_sizes: [2, 8]"});
   EXPECT_EQ(run.result.exit_code, 2);
   EXPECT_THAT(run.result.err, AllOf(HasSubstr("EP 8"), HasSubstr("4 ranks"), HasSubstr(": 2;")));
   const std::string::size_type first = run.result.err.find("ep_sizes asks");
@@ -154,18 +155,18 @@ TEST(Run, CaseC50SingletonsInsideASlurmJobAreRefused) {
 
 // Case C52: zeros everywhere, strict JSON, and an empty point is not a success.
 TEST(Run, CaseC52ZeroTokens) {
-  const Run one_empty_rank =
+  const ToyRun one_empty_rank =
       run_toy(8, {"ep_sizes: [8]", "concurrency: {tokens_per_rank: [2, 2, 2, 0, 2, 2, 2, 2]}"});
   EXPECT_EQ(one_empty_rank.result.exit_code, 0) << one_empty_rank.result.err;
   EXPECT_EQ(one_empty_rank.records.at(0)["tokens_per_rank"][3], 0);
-  const Run one_expert =
+  const ToyRun one_expert =
       run_toy(8, {"ep_sizes: [8]",
                   "model: {name: m, hidden_dim: 64, ffn_dim: 32, num_experts: 8, top_k: 1, "
                   "num_moe_layers: 1}",
                   "routing: {distribution: k_hot, num_hot: 1, hot_fraction: 1}"});
   EXPECT_EQ(one_expert.result.exit_code, 0) << one_expert.result.err;
   EXPECT_EQ(one_expert.records.at(0)["rows_per_expert"]["max"], 16);
-  const Run nothing = run_toy(8, {"ep_sizes: [8]", "concurrency: {fixed_global: [0]}"});
+  const ToyRun nothing = run_toy(8, {"ep_sizes: [8]", "concurrency: {fixed_global: [0]}"});
   EXPECT_EQ(nothing.result.exit_code, 4) << nothing.result.err;
   EXPECT_EQ(nothing.records.at(0)["state"], "empty");
   EXPECT_TRUE(nothing.records.at(0)["metrics"].is_null());
@@ -173,14 +174,14 @@ TEST(Run, CaseC52ZeroTokens) {
 
 // Case C55: found before anything is exchanged.
 TEST(Run, CaseC55MismatchedPlansNameTheRank) {
-  const Run run = run_toy(4, {"ep_sizes: [4]"}, "--inject plan_seed:rank=2");
+  const ToyRun run = run_toy(4, {"ep_sizes: [4]"}, "--inject plan_seed:rank=2");
   EXPECT_EQ(run.result.exit_code, 2);
   EXPECT_THAT(run.result.err, AllOf(HasSubstr("rank 2"), HasSubstr("plan checksums")));
   EXPECT_TRUE(run.records.empty());
 }
 
 TEST(Run, MoreRanksThanCoresIsSaidInTheRecordAndTheTables) {
-  const Run run = run_toy(8, {"ep_sizes: [8]"});
+  const ToyRun run = run_toy(8, {"ep_sizes: [8]"});
   ASSERT_EQ(run.records.size(), 1U);
   const bool oversubscribed = run.records[0]["load"]["oversubscribed"].get<bool>();
   EXPECT_EQ(oversubscribed, run.records[0]["load"]["ranks"] > run.records[0]["load"]["cores"]);

@@ -1,7 +1,9 @@
 #include "app/watchdog.h"
 
+#include <atomic>
 #include <chrono>
 #include <future>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -26,6 +28,17 @@ TEST(Watchdog, IsQuietWhilePhasesFollowEachOther) {
     for (int i = 0; i < 1000; ++i) watchdog.enter("phase");
   }
   EXPECT_FALSE(expired);
+}
+
+TEST(Watchdog, RestsUntilTheNextPhase) {
+  std::atomic<int> expired = 0;
+  Watchdog watchdog(0.05, [&](const std::string&) { ++expired; });
+  watchdog.rest();
+  std::this_thread::sleep_for(200ms);
+  EXPECT_EQ(expired, 0);
+  watchdog.enter("phase");
+  std::this_thread::sleep_for(500ms);
+  EXPECT_EQ(expired, 1);
 }
 
 TEST(Watchdog, WithoutALimitNeverExpires) {

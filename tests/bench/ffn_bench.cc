@@ -10,10 +10,10 @@
 #include <atomic>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -67,7 +67,6 @@ void fill_bf16(std::uint64_t key, void* out, std::int64_t count) {
 }
 
 using Lanes = std::uint64_t __attribute__((vector_size(64)));
-
 // The best plain read loop here: four independent 64-byte streams, prefetched 8 KiB ahead.
 EPSWEEP_MULTIVERSION
 std::uint64_t read_all(const char* data, std::int64_t bytes) {
@@ -166,8 +165,7 @@ struct Ffn {
 
 // expert_ffn as the pipeline runs it.
 void run_ffn(Bench& bench, Ffn& ffn, const std::vector<std::int64_t>& rows) {
-  std::int64_t total = 0;
-  for (const std::int64_t count : rows) total += count;
+  const auto total = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   bench.timeline->mark(*bench.lane, 0);
   ffn.gate_up->run(*bench.lane, bench.x, bench.wide, rows);
   bench.timeline->mark(*bench.lane, 1);
@@ -292,39 +290,33 @@ void run_shape(const Shape& shape, const Options& options) {
       samples[rows].push_back(measure(bench, ffn, read, gemm, rows));
     }
   }
-  for (const auto& [rows, of_rows] : samples) {
-    if (options.csv) {
-      print_csv(shape, rows, of_rows);
-    } else {
-      print_cell(shape, rows, of_rows);
-    }
-  }
+  const auto print = options.csv ? print_csv : print_cell;
+  for (const auto& [rows, of_rows] : samples) print(shape, rows, of_rows);
+}
+
+std::vector<std::int64_t> numbers(const std::string& list) {
+  std::vector<std::int64_t> result;
+  std::istringstream stream(list);
+  for (std::string item; std::getline(stream, item, ',');) result.push_back(std::stoll(item));
+  return result;
 }
 
 Options parse(const std::vector<std::string>& words) {
-  Options options;
+  std::map<std::string, std::string> given = {{"--shape", "all"}, {"--kernel", "onednn"},
+                                              {"--rounds", "3"},  {"--threads", "1"},
+                                              {"--csv", "0"},     {"--rows", ""}};
   for (std::size_t i = 0; i < words.size(); i += 2) {
+    if (given.count(words[i]) == 0) throw ConfigError("unknown option '" + words[i] + "'");
     if (i + 1 == words.size()) throw ConfigError("no value for '" + words[i] + "'");
-    const std::string &name = words[i], &value = words[i + 1];
-    if (name == "--shape") {
-      options.shape = value;
-    } else if (name == "--kernel") {
-      options.kernel = value;
-    } else if (name == "--rows") {
-      options.rows.clear();
-      std::istringstream list(value);
-      for (std::string item; std::getline(list, item, ',');)
-        options.rows.push_back(std::stoll(item));
-    } else if (name == "--rounds") {
-      options.rounds = std::stoi(value);
-    } else if (name == "--threads") {
-      options.threads = std::stoi(value);
-    } else if (name == "--csv") {
-      options.csv = value != "0";
-    } else {
-      throw ConfigError("unknown option '" + name + "'");
-    }
+    given[words[i]] = words[i + 1];
   }
+  Options options;
+  options.shape = given["--shape"];
+  options.kernel = given["--kernel"];
+  options.rounds = std::stoi(given["--rounds"]);
+  options.threads = std::stoi(given["--threads"]);
+  options.csv = given["--csv"] != "0";
+  if (!given["--rows"].empty()) options.rows = numbers(given["--rows"]);
   return options;
 }
 
@@ -333,10 +325,8 @@ void print_header(const Options& options) {
     fmt::print("shape,rows,round,weight_gbs,gflops,read_gbs,thin_gflops,square_gflops,act_share\n");
     return;
   }
-  fmt::print(
-      "# {} thread(s), {} rounds, kernel {}; rates are medians, shares medians of within-round "
-      "ratios (min-max)\n",
-      options.threads, options.rounds, options.kernel);
+  fmt::print("# {} thread(s), kernel {}; medians of {} rounds (min-max)\n", options.threads,
+             options.kernel, options.rounds);
   fmt::print("{:<17}{:>5}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}  {:<17} {:<17} {:<17} {}\n", "shape",
              "rows", "GB/s", "GF/s", "read", "thin", "square", "act", "of read", "of thin",
              "of square", "GEMMs of thin");

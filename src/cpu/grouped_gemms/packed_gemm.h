@@ -10,7 +10,7 @@
 
 namespace epsweep {
 
-// Columns are packed in panels of so many, oneDNN's own block.
+// Columns are packed in panels of so many, a multiple of all of oneDNN's blocks.
 inline constexpr std::int64_t kPanelCols = 64;
 
 class PackedGemm {

@@ -13,16 +13,15 @@ namespace {
 // Enough slices to balance two to eight threads even if one expert has most of the rows.
 constexpr std::int64_t kSharedSliceCols = 512;
 constexpr std::int64_t kMaxRows = 512;
+constexpr std::int64_t kManyRows = 256;
 
-// Measured at k = 2048 with cold weights. Up to 4 rows: the most results for which oneDNN takes its
-// AVX-512 kernel, which streams at 0.85 to 0.97 of the read bandwidth against 0.74 for AMX. From 64
-// rows on: weights that stay in a 2 MiB level-2 cache while the rows stream past, 1.2x faster than
-// whole experts. Between: the fewest calls.
+// Measured with cold weights, k = 2048 and 7168. One row: the most results for which oneDNN takes
+// its AVX-512 kernel, which streams at 0.95 to 1.0 of the read bandwidth against 0.85 for AMX. Many
+// rows: weights that stay in a 2 MiB level-2 cache while the rows stream past. Between: whole rows,
+// which need no copy.
 std::int64_t call_cols_together(std::int64_t rows) {
-  if (rows <= 1) return 256;
-  if (rows <= 2) return 128;
-  if (rows <= 4) return 64;
-  return rows < 64 ? INT64_MAX : 256;
+  if (rows == 1) return 256;
+  return rows < kManyRows ? INT64_MAX : 256;
 }
 
 std::int64_t call_cols_whole(std::int64_t) {

@@ -84,6 +84,13 @@ TEST(SweepPoint, MoreRanksThanExpertsIsAChoiceToBeMade) {
   EXPECT_FALSE(infeasible_reason(point).has_value());
 }
 
+TEST(SweepPoint, RowsPastTheIndexWidthAreRefused) {
+  SweepPoint point = point_with(8, ConcurrencyMode::fixed_global, 268'435'455);
+  EXPECT_FALSE(infeasible_reason(point).has_value());
+  point.concurrency.tokens = 268'435'456;
+  EXPECT_THAT(infeasible_reason(point).value(), HasSubstr("2147483648 rows"));
+}
+
 TEST(SweepPoint, IdChangesWithEverythingButThePosition) {
   const SweepPoint point = point_with(8, ConcurrencyMode::fixed_global, 256);
   SweepPoint other = point;
