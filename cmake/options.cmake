@@ -17,10 +17,11 @@ target_compile_options(
             $<$<BOOL:${EPSWEEP_WERROR}>:-Werror>)
 # Hot loops are compiled for several instruction sets and chosen at start-up. Not under sanitizers:
 # their run-time is not ready when the choice is made.
+set(EPSWEEP_MULTIVERSION)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|amd64" AND NOT EPSWEEP_SANITIZE)
-  set(multiversion "__attribute__((target_clones(\"avx512f\",\"avx2\",\"default\")))")
+  set(EPSWEEP_MULTIVERSION
+      "__attribute__((target_clones(\"arch=x86-64-v4\",\"arch=x86-64-v3\",\"default\")))")
 endif()
-target_compile_definitions(epsweep_options INTERFACE "EPSWEEP_MULTIVERSION=${multiversion}")
 if(EPSWEEP_SANITIZE)
   add_compile_options(-fsanitize=${EPSWEEP_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)

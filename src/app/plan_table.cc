@@ -112,8 +112,7 @@ Json per_rank_json(const std::vector<std::int64_t>& values) {
 }
 
 Json point_json(const SweepPoint& point, const PlannedPoint& planned) {
-  Json json = sweep_point_json(point);
-  json.erase("model");
+  Json json = point_axes_json(point);
   json["id"] = point_id(point);
   json["feasible"] = planned.reason.empty();
   json["reason"] = planned.reason.empty() ? Json(nullptr) : Json(planned.reason);

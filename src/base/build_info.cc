@@ -1,5 +1,7 @@
 #include "base/build_info.h"
 
+#include <git_revision.h>  // made at every build, see cmake/git_revision.cmake
+
 namespace epsweep {
 
 BuildInfo build_info() {

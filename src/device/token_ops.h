@@ -32,8 +32,9 @@ class TokenOps {
   virtual ~TokenOps() = default;
 
   // logits = x[num_tokens][hidden_dim] * gate[num_experts][hidden_dim]^T, scores, top-k (ties to
-  // the lower expert id). x holds op.dtype, gate and `weights` fp32, `own_choice` int32. What top-k chose is written to `own_choice` and used for nothing else:
-  // `prescribed` [num_tokens][top_k] is the trace's choice, and `weights` gets the scores there.
+  // the lower expert id). x holds op.dtype, gate and `weights` fp32, `own_choice` int32. What top-k
+  // chose is written to `own_choice` and used for nothing else: `prescribed` [num_tokens][top_k] is
+  // the trace's choice, and `weights` gets the scores there.
   virtual void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
                       std::span<const std::int32_t> prescribed, Buffer& own_choice,
                       Buffer& weights) = 0;

@@ -59,10 +59,13 @@ std::vector<TokenRange> token_ranges(const SweepPoint& point) {
 }
 
 std::string point_id(const SweepPoint& point) {
-  Json json = sweep_point_json(point);
-  json.erase("index");
+  Json axes = point_axes_json(point);
+  axes.erase("index");
   Fingerprint fingerprint;
-  for (const char c : to_json_line(json)) fingerprint.add(static_cast<unsigned char>(c));
+  for (const char c : to_json_line(axes)) fingerprint.add(static_cast<unsigned char>(c));
+  for (const char c : to_json_line(model_shape_json(point.model))) {
+    fingerprint.add(static_cast<unsigned char>(c));
+  }
   return hex64(fingerprint.value());
 }
 
@@ -97,7 +100,7 @@ std::optional<std::string> infeasible_reason(const SweepPoint& point) {
   return std::nullopt;
 }
 
-Json sweep_point_json(const SweepPoint& point) {
+Json point_axes_json(const SweepPoint& point) {
   return {
       {"index", point.index},
       {"ep_size", point.ep_size},
@@ -121,8 +124,13 @@ Json sweep_point_json(const SweepPoint& point) {
       {"repeat", point.repeat},
       {"seed", point.seed},
       {"step", point.step},
-      {"model", model_shape_json(point.model)},
   };
+}
+
+Json sweep_point_json(const SweepPoint& point) {
+  Json json = point_axes_json(point);
+  json["model"] = model_shape_json(point.model);
+  return json;
 }
 
 }  // namespace epsweep

@@ -56,6 +56,8 @@ std::string point_label(const SweepPoint& point);
 // Why the point cannot run whatever the machine; absent if it can.
 std::optional<std::string> infeasible_reason(const SweepPoint& point);
 
+// Every field; the model's only in the second.
+Json point_axes_json(const SweepPoint& point);
 Json sweep_point_json(const SweepPoint& point);
 
 }  // namespace epsweep

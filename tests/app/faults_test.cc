@@ -42,7 +42,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
                          testing::Values(Case{"swap_experts", "off by"},
                                          Case{"skip_expert", "never written"},
                                          Case{"drop_row", "never written"}),
-                         [](const auto& info) { return std::string(info.param.fault); });
+                         [](const auto& one) { return std::string(one.param.fault); });
 
 TEST(ParseFault, ReadsKindRankAndEpSize) {
   const Fault fault = parse_fault("drop_row:rank=3:ep_size=8");

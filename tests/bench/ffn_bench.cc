@@ -1,7 +1,12 @@
-// How close expert_ffn comes to what this machine can do: the weights' read bandwidth with few rows
-// per expert, oneDNN's own speed with many. Weights are cold (flushed, then swept in order); every
-// cell brings its own ceilings, measured around it, because the machine's speed drifts; compare the
-// ratios, not the rates. With one thread all times are CPU seconds, which other load on the core
+// How close expert_ffn comes to what this machine can do. Weights are cold (flushed, then swept in
+// order). Every cell brings its own ceilings, measured around it because the machine's speed
+// drifts, so compare the ratios and not the rates:
+//   read    plain read of as many cold bytes as the weights have
+//   plain   oneDNN as it comes: its own layout, one call per expert, the same cold weights
+//   thin    one expert with warm weights, again and again: what no cold kernel reaches
+//   square  2048 x 2048 x 2048, warm
+// plain, thin and square count the matrix products only; expert_ffn includes the activation.
+// With one thread all times are CPU seconds, which other load on the core
 // does not lengthen; with more they are wall seconds.
 //
 //   ffn_bench [--shape olmoe|deepseek-v2-lite|deepseek-v3|all] [--rows 1,8,128] [--rounds 3]
@@ -27,6 +32,7 @@
 #include "cpu/thread_pool.h"
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
+#include "plain_onednn.h"
 
 namespace epsweep {
 namespace {
@@ -52,10 +58,10 @@ struct Options {
 struct Sample {
   double weight_gbs = 0, gflops = 0;
   double activation_share = 0;
-  double read_gbs = 0, thin_gflops = 0, square_gflops = 0;
+  double read_gbs = 0, plain_gflops = 0, thin_gflops = 0, square_gflops = 0;
 };
 
-// Normal bf16 values around 1/64, two per 32 random bits.
+// Normal bf16 values around 1/128.
 void fill_bf16(std::uint64_t key, void* out, std::int64_t count) {
   const RandomStream random(1, Stream::test, key);
   auto* values = static_cast<std::uint16_t*>(out);
@@ -117,8 +123,7 @@ std::unique_ptr<GroupedGemm> make_gemm(const std::string& kernel, const GemmShap
                                        int threads) {
   auto gemm = GroupedGemmCatalog::instance().at(kernel).make(shape, threads);
   gemm->prepare([&](int expert, std::int64_t begin, std::int64_t end, void* out) {
-    const auto key = static_cast<std::uint64_t>(expert * shape.n + begin);
-    fill_bf16(key, out, (end - begin) * shape.k);
+    fill_bf16(static_cast<std::uint64_t>(expert * shape.n + begin), out, (end - begin) * shape.k);
   });
   return gemm;
 }
@@ -149,7 +154,7 @@ struct Bench {
   }
 
   Shape shape;
-  int threads = 1;
+  int threads;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<Lane> lane;
   std::unique_ptr<Timeline> timeline;
@@ -217,7 +222,35 @@ struct GemmCeiling {
   std::unique_ptr<GroupedGemm> square;
 };
 
-Sample measure(Bench& bench, Ffn& ffn, ReadCeiling& read, GemmCeiling& gemm, std::int64_t rows) {
+// oneDNN as it comes, over the same number of cold weights.
+struct PlainCeiling {
+  explicit PlainCeiling(const Shape& given)
+      : shape(given),
+        gate_up(given.experts, 2 * given.ffn, given.hidden, filler(2 * given.ffn * given.hidden)),
+        down(given.experts, given.hidden, given.ffn, filler(given.ffn * given.hidden)) {}
+
+  static std::function<void(int, void*)> filler(std::int64_t elements) {
+    return [elements](int expert, void* out) {
+      fill_bf16(static_cast<std::uint64_t>(expert), out, elements);
+    };
+  }
+
+  double gflops(Bench& bench, std::int64_t rows) {
+    gate_up.prepare(rows);
+    down.prepare(rows);
+    const double begin = seconds_now(1);
+    gate_up.run(bench.x.data(), bench.wide.data());
+    down.run(bench.narrow.data(), bench.y.data());
+    return 2 * static_cast<double>(shape.weight_elements()) * static_cast<double>(rows) /
+           (seconds_now(1) - begin) * 1e-9;
+  }
+
+  Shape shape;
+  PlainOneDnn gate_up, down;
+};
+
+Sample measure(Bench& bench, Ffn& ffn, ReadCeiling& read, PlainCeiling& plain, GemmCeiling& gemm,
+               std::int64_t rows) {
   const Shape& shape = bench.shape;
   const std::vector<std::int64_t> counts(static_cast<std::size_t>(shape.experts), rows);
   ffn.gate_up->warm(counts);
@@ -232,6 +265,7 @@ Sample measure(Bench& bench, Ffn& ffn, ReadCeiling& read, GemmCeiling& gemm, std
   sample.weight_gbs = 2 * elements / seconds * 1e-9;
   sample.gflops = 2 * elements * static_cast<double>(rows) / seconds * 1e-9;
   sample.activation_share = bench.between(1, 2) / seconds;
+  sample.plain_gflops = plain.gflops(bench, rows);
   sample.thin_gflops = gemm.thin_gflops(bench, rows);
   sample.square_gflops = gemm.square_gflops(bench);
   sample.read_gbs = std::max(sample.read_gbs, read.gbs());
@@ -255,27 +289,28 @@ std::string text(const Spread& s) {
 }
 
 void print_cell(const Shape& shape, std::int64_t rows, const std::vector<Sample>& samples) {
-  fmt::print("{:<17}{:>5}{:>7.1f}{:>7.0f}{:>7.1f}{:>7.0f}{:>7.0f}{:>6.1f}%  {:<17} {:<17} {:<17}\n",
-             shape.name, rows, spread(samples, [](const Sample& s) { return s.weight_gbs; }).median,
-             spread(samples, [](const Sample& s) { return s.gflops; }).median,
-             spread(samples, [](const Sample& s) { return s.read_gbs; }).median,
-             spread(samples, [](const Sample& s) { return s.thin_gflops; }).median,
-             spread(samples, [](const Sample& s) { return s.square_gflops; }).median,
-             100 * spread(samples, [](const Sample& s) { return s.activation_share; }).median,
-             text(spread(samples, [](const Sample& s) { return s.weight_gbs / s.read_gbs; })),
-             text(spread(samples, [](const Sample& s) { return s.gflops / s.thin_gflops; })),
-             text(spread(samples, [](const Sample& s) { return s.gflops / s.square_gflops; })),
-             spread(samples, [](const Sample& s) {
-               return s.gflops / (1 - s.activation_share) / s.thin_gflops;
-             }).median);
+  fmt::print(
+      "{:<17}{:>5}{:>7.1f}{:>7.0f}{:>7.1f}{:>7.0f}{:>7.0f}{:>7.0f}{:>6.1f}%  {:<17} {:<17} {:<17} "
+      "{:<17}\n",
+      shape.name, rows, spread(samples, [](const Sample& s) { return s.weight_gbs; }).median,
+      spread(samples, [](const Sample& s) { return s.gflops; }).median,
+      spread(samples, [](const Sample& s) { return s.read_gbs; }).median,
+      spread(samples, [](const Sample& s) { return s.plain_gflops; }).median,
+      spread(samples, [](const Sample& s) { return s.thin_gflops; }).median,
+      spread(samples, [](const Sample& s) { return s.square_gflops; }).median,
+      100 * spread(samples, [](const Sample& s) { return s.activation_share; }).median,
+      text(spread(samples, [](const Sample& s) { return s.weight_gbs / s.read_gbs; })),
+      text(spread(samples, [](const Sample& s) { return s.gflops / s.plain_gflops; })),
+      text(spread(samples, [](const Sample& s) { return s.gflops / s.thin_gflops; })),
+      text(spread(samples, [](const Sample& s) { return s.gflops / s.square_gflops; })));
   std::fflush(stdout);
 }
 
 void print_csv(const Shape& shape, std::int64_t rows, const std::vector<Sample>& samples) {
   for (std::size_t round = 0; round < samples.size(); ++round) {
     const Sample& s = samples[round];
-    fmt::print("{},{},{},{},{},{},{},{},{}\n", shape.name, rows, round, s.weight_gbs, s.gflops,
-               s.read_gbs, s.thin_gflops, s.square_gflops, s.activation_share);
+    fmt::print("{},{},{},{},{},{},{},{},{},{}\n", shape.name, rows, round, s.weight_gbs, s.gflops,
+               s.read_gbs, s.plain_gflops, s.thin_gflops, s.square_gflops, s.activation_share);
   }
 }
 
@@ -283,12 +318,12 @@ void run_shape(const Shape& shape, const Options& options) {
   Bench bench(shape, options);
   Ffn ffn(options.kernel, shape, shape.experts, options.threads);
   ReadCeiling read(*bench.backend, 2 * shape.weight_elements(), options.threads);
+  PlainCeiling plain(shape);
   GemmCeiling gemm(shape, options.threads);
   std::map<std::int64_t, std::vector<Sample>> samples;
   for (int round = 0; round < options.rounds; ++round) {
-    for (const std::int64_t rows : options.rows) {
-      samples[rows].push_back(measure(bench, ffn, read, gemm, rows));
-    }
+    for (const auto rows : options.rows)
+      samples[rows].push_back(measure(bench, ffn, read, plain, gemm, rows));
   }
   const auto print = options.csv ? print_csv : print_cell;
   for (const auto& [rows, of_rows] : samples) print(shape, rows, of_rows);
@@ -322,14 +357,16 @@ Options parse(const std::vector<std::string>& words) {
 
 void print_header(const Options& options) {
   if (options.csv) {
-    fmt::print("shape,rows,round,weight_gbs,gflops,read_gbs,thin_gflops,square_gflops,act_share\n");
+    fmt::print(
+        "shape,rows,round,weight_gbs,gflops,read_gbs,plain_gflops,thin_gflops,square_gflops,act_"
+        "share\n");
     return;
   }
   fmt::print("# {} thread(s), kernel {}; medians of {} rounds (min-max)\n", options.threads,
              options.kernel, options.rounds);
-  fmt::print("{:<17}{:>5}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}  {:<17} {:<17} {:<17} {}\n", "shape",
-             "rows", "GB/s", "GF/s", "read", "thin", "square", "act", "of read", "of thin",
-             "of square", "GEMMs of thin");
+  fmt::print("{:<17}{:>5}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}  {:<17} {:<17} {:<17} {:<17}\n",
+             "shape", "rows", "GB/s", "GF/s", "read", "plain", "thin", "square", "act", "of read",
+             "of plain", "of thin", "of square");
 }
 
 void run(const Options& options) {
