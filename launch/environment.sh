@@ -1,10 +1,11 @@
+# shellcheck shell=bash
 # Sourced by the other scripts: where the project is, its packages, and what MPI needs to be told.
 
 epsweep_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 epsweep_build="$epsweep_root/build/cpu"
 
 epsweep_packages=(
-  g++ cmake ninja-build git ca-certificates
+  g++ cmake ninja-build git procps
   openmpi-bin libopenmpi-dev libyaml-cpp-dev libspdlog-dev libfmt-dev libcli11-dev
   nlohmann-json3-dev libdnnl-dev libgtest-dev libgmock-dev libbenchmark-dev
 )
@@ -12,6 +13,12 @@ epsweep_packages=(
 epsweep_fail() {
   echo "$(basename "$0"): $*" >&2
   exit 1
+}
+
+# A mistake in the arguments, with the code that epsweep has for it.
+epsweep_usage() {
+  echo "usage: $*" >&2
+  exit 2
 }
 
 # Installs what is missing; says in one line what to do where it may not.
@@ -26,8 +33,9 @@ epsweep_install_packages() {
   [ ${#missing[@]} -gt 0 ] || return 0
   local as_root=()
   if [ "$(id -u)" -ne 0 ]; then
-    command -v sudo >/dev/null && sudo -v 2>/dev/null ||
+    if ! { command -v sudo && sudo -v; } >/dev/null 2>&1; then
       epsweep_fail "missing packages; ask an administrator for: apt-get install ${missing[*]}"
+    fi
     as_root=(sudo)
   fi
   echo "installing: ${missing[*]}"
@@ -61,10 +69,36 @@ epsweep_configure_and_build() {
   cmake --build "$epsweep_build" ${1:+--target "$@"} || epsweep_fail "building failed"
 }
 
+# Runs a command and returns its exit code, or 128+N where signal N stopped it. Without this a signal to
+# the script alone would leave mpirun running and remove the memory its ranks share; and Ctrl-C, which
+# reaches a whole process group, would tell mpirun twice.
+epsweep_run_until_stopped() {
+  local pid status signal stopped_by=0 interrupted
+  set -m # a process group of its own
+  "$@" </dev/null &
+  pid=$!
+  set +m
+  for signal in HUP INT TERM; do
+    # shellcheck disable=SC2064  # the number is meant now
+    trap "stopped_by=$(kill -l "$signal"); interrupted=1; kill -TERM -- -$pid 2>/dev/null || true" "$signal"
+  done
+  while
+    interrupted=0
+    status=0
+    wait "$pid" || status=$?
+    [ "$interrupted" -eq 1 ] # then the status is that of the wait
+  do :; done
+  trap - HUP INT TERM
+  [ "$status" -eq 0 ] || [ "$stopped_by" -eq 0 ] || status=$((128 + stopped_by))
+  return "$status"
+}
+
 # What every Open MPI launch of ours needs, whoever starts it. Values already set win.
 epsweep_export_mpi() {
   # Waiting ranks give up their core: 0.1 ms against 30 ms per exchange with more ranks than cores.
   export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle:-1}
+  # Seconds a stopped launch has to finish its iteration and show its results before mpirun kills it.
+  export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-3}
   export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
   if [ "$(id -u)" -eq 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -4,9 +4,10 @@
 # hosts and nothing is assumed about the network:
 #   EPSWEEP_MPIRUN_ARGS="--hostfile hosts --map-by ppr:8:node --bind-to numa" launch/mpirun.sh 64 run ...
 set -euo pipefail
-. "$(dirname "${BASH_SOURCE[0]}")/environment.sh"
+# shellcheck source-path=SCRIPTDIR source=environment.sh
+. "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/environment.sh"
 
-[[ ${1:-} =~ ^[1-9][0-9]*$ ]] || epsweep_fail "usage: launch/mpirun.sh RANKS ARGS... (see epsweep --help)"
+[[ ${1:-} =~ ^[1-9][0-9]*$ ]] || epsweep_usage "launch/mpirun.sh RANKS ARGS... (see epsweep --help)"
 ranks=$1
 shift
 program=${EPSWEEP_PROGRAM:-$epsweep_build/epsweep}
@@ -23,5 +24,5 @@ else
 fi
 status=0
 # shellcheck disable=SC2086  # options are split on purpose
-mpirun -np "$ranks" ${EPSWEEP_MPIRUN_ARGS:-} "$program" "$@" || status=$?
+epsweep_run_until_stopped mpirun -np "$ranks" ${EPSWEEP_MPIRUN_ARGS:-} "$program" "$@" || status=$?
 exit "$status"

@@ -33,15 +33,6 @@ void end_hung_run(const Comm& world, double limit_s, const std::string& where) {
   abort_world(static_cast<int>(ExitCode::failure));
 }
 
-// The reason of the lowest rank that has one, on every rank.
-std::string first_reason(const Comm& world, const std::string& own) {
-  std::string first;
-  for (const std::string& reason : world.gather(own, 0)) {
-    if (first.empty()) first = reason;
-  }
-  return world.broadcast(first, 0);
-}
-
 std::string kernel_refusal(const RankWork& work) {
   const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
   for (const GemmShape& shape : {gate_up_shape(work), down_shape(work)}) {
@@ -109,7 +100,7 @@ std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
       own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
     }
   }
-  return first_reason(world_, own);
+  return world_.first_text(own);
 }
 
 std::vector<Fault> RankEngine::faults_at(const SweepPoint& point) const {

@@ -23,6 +23,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string utc_now() {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+}
+
 // Every mistake that can be found before anything is measured or written.
 void check_before_running(const SweepSpec& spec, const Plan& plan, const std::string& backend,
                           int world_size) {
@@ -50,7 +54,12 @@ void check_plans_agree(const Comm& world, const Plan& plan) {
 // An explicit directory is used as it is; a made-up one gets a number if it is taken.
 RunDirectory create_results(const RunCommand& command, const SweepSpec& spec, const Json& run) {
   if (!command.out.empty()) return RunDirectory::create(command.out, run);
-  fs::create_directories("epsweep_out");
+  std::error_code error;
+  fs::create_directories("epsweep_out", error);
+  if (error) {
+    throw ConfigError(fmt::format("epsweep_out: cannot be made here: {}; pass --out DIR",
+                                  error.message()));
+  }
   const std::string name =
       fmt::format("epsweep_out/{}-{:%Y%m%d-%H%M%S}", spec.name, fmt::gmtime(std::time(nullptr)));
   for (int attempt = 2;; ++attempt) {
@@ -72,7 +81,7 @@ std::string identity_of(const Plan& plan, const RankEngine& engine, const HostMa
 Json run_json(const SweepSpec& spec, const Plan& plan, const RankEngine& engine,
               const HostMap& hosts, const RunCommand& command) {
   return {{"experiment_file", command.experiment},
-          {"started_utc", fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)))},
+          {"started_utc", utc_now()},
           {"num_points", plan.points.size()},
           {"plan_checksum", hex64(plan.fingerprint)},
           {"identity", identity_of(plan, engine, hosts)},
@@ -91,6 +100,15 @@ SweepSpec load_on_rank(const RunCommand& command, const std::vector<Fault>& faul
   return spec;
 }
 
+// Whatever one rank stumbles over now, the others do not know of: it must end them all.
+int run_points(Coordinator& coordinator) {
+  try {
+    return coordinator.run();
+  } catch (const ConfigError& error) {
+    throw RunError(error.what());
+  }
+}
+
 int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec, const Plan& plan,
             const RunSettings& settings) {
   const HostMap hosts = make_host_map(world);
@@ -105,17 +123,16 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
       problem = error.what();
     }
   }
-  problem = world.broadcast(problem, 0);
+  problem = world.first_text(problem);
   if (!problem.empty()) throw ConfigError(problem);
   const std::string warning = launch_warning(hosts);
   if (!warning.empty() && world.rank() == 0) log::warn(warning);
   note_signals();
   Coordinator coordinator(world, hosts, plan, engine, results ? &*results : nullptr);
-  const int exit_code = coordinator.run();
+  const int exit_code = run_points(coordinator);
   engine.close();
   if (world.rank() == 0) {
-    run_facts["finished_utc"] =
-        fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
+    run_facts["finished_utc"] = utc_now();
     run_facts["exit_code"] = exit_code;
     results->finish(run_facts);
     fmt::print("{}\nresults: {}\n", report_text({read_run(results->path())}), results->path());
@@ -138,12 +155,8 @@ int run_in_world(const RunCommand& command, const Comm& world) {
   } catch (const ConfigError& error) {
     problem = error.what();
   }
-  std::string first;
-  for (const std::string& one : world.gather(problem, 0)) {
-    if (first.empty()) first = one;
-  }
-  first = world.broadcast(first, 0);
-  if (!first.empty()) throw ConfigError(first);
+  problem = world.first_text(problem);
+  if (!problem.empty()) throw ConfigError(problem);
   check_plans_agree(world, plan);
   if (command.dry_run) {
     if (world.rank() == 0) fmt::print("{}", plan_table(spec, plan, world.size()));

@@ -158,6 +158,14 @@ std::vector<std::string> Comm::gather(const std::string& text, int root) const {
   return result;
 }
 
+std::string Comm::first_text(const std::string& own) const {
+  std::string first;
+  for (const std::string& text : gather(own, 0)) {
+    if (first.empty()) first = text;
+  }
+  return broadcast(first, 0);
+}
+
 std::vector<double> Comm::gather(std::span<const double> values, int root) const {
   return gather_in_chunks(*this, values, root, kMaxMessageElements).values;
 }

@@ -50,6 +50,8 @@ class Comm {
   std::vector<std::int64_t> all_gather(std::int64_t value) const;
   // Everybody's text, by rank; empty on ranks other than root.
   std::vector<std::string> gather(const std::string& text, int root) const;
+  // The text of the lowest rank that has one, on every rank; empty if all are.
+  std::string first_text(const std::string& own) const;
   // Everybody's values one after the other, by rank (lengths may differ); empty on ranks other than
   // root. Messages past 2^31-1 elements are split.
   std::vector<double> gather(std::span<const double> values, int root) const;

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <set>
 
@@ -143,6 +144,16 @@ std::vector<std::string> distribution_names(const Catalogs& catalogs) {
   return names;
 }
 
+// Result directories are named after it.
+std::string read_file_stem(const YamlNode& node) {
+  const std::string word = read_word(node);
+  const bool clean = word.front() != '.' && std::ranges::all_of(word, [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
+  if (!clean) fail_at(node, "only letters, digits, '_', '-' and '.' (not in front) may be used");
+  return word;
+}
+
 double read_param(const YamlNode& node, const ParamSpec& param) {
   if (param.kind == ParamSpec::Kind::number) return read_number(node, param.min, param.max);
   return static_cast<double>(
@@ -268,7 +279,7 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
     return advice_for_top_key(key, sources.catalogs);
   });
   SweepSpec spec;
-  spec.name = read_word(top.require("name"));
+  spec.name = read_file_stem(top.require("name"));
   if (const YamlNode* node = top.find("description")) spec.description = read_word(*node);
   spec.model = read_model(top.require("model"), file, sources);
   read_axes(top, sources, spec);

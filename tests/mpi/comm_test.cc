@@ -76,6 +76,14 @@ TEST(Comm, GatherOfTextsKeepsThemApart) {
   }
 }
 
+TEST(Comm, FirstTextIsThatOfTheLowestRankThatHasOne) {
+  const Comm& world = mpi_world();
+  EXPECT_EQ(world.first_text(""), "");
+  const bool late = world.rank() >= world.size() / 2;
+  EXPECT_EQ(world.first_text(late ? "rank " + std::to_string(world.rank()) : ""),
+            "rank " + std::to_string(world.size() / 2));
+}
+
 TEST(Comm, GatherOfDifferentLengths) {
   const Comm& world = mpi_world();
   for (int root = 0; root < world.size(); ++root) {

@@ -156,6 +156,8 @@ TEST(SweepSpec, ValueErrorsNameThePath) {
   EXPECT_THAT(error_of(kMinimal, {"routing=recorded"}), HasSubstr("needs the key 'counts_file'"));
   EXPECT_THAT(error_of(kMinimal, {"model=olmoe-1b-7"}), HasSubstr("(nearest: 'olmoe-1b-7b')"));
   EXPECT_THAT(error_of("name: t\n"), HasSubstr("the key 'model' is missing"));
+  EXPECT_THAT(error_of(kMinimal, {"name=a/b"}), HasSubstr("name: only letters"));
+  EXPECT_THAT(error_of(kMinimal, {"name=.."}), HasSubstr("name: only letters"));
   EXPECT_THAT(error_of(""), HasSubstr("expected a map"));
 }
 
