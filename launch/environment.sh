@@ -7,7 +7,7 @@ epsweep_build="$epsweep_root/build/cpu"
 epsweep_packages=(
   g++ cmake ninja-build git procps
   openmpi-bin libopenmpi-dev libyaml-cpp-dev libspdlog-dev libfmt-dev libcli11-dev
-  nlohmann-json3-dev libdnnl-dev libgtest-dev libgmock-dev libbenchmark-dev
+  nlohmann-json3-dev libdnnl-dev libgtest-dev libgmock-dev
 )
 
 epsweep_fail() {

@@ -88,32 +88,34 @@ std::string slowest_text(const TableRow& row) {
 }
 
 TableLayout latency_layout() {
-  return {
-      "Latency and throughput",
-      "layer: us per layer, slowest rank inside each iteration; /rank: ranks in groups; GB/s of "
-      "touched weights; slowest: world rank (how often)",
-      {{{"layer p50"}, number("layer.slowest_us.p50")},
-       {{"p90"}, number("layer.slowest_us.p90")},
-       {{"p99"}, number("layer.slowest_us.p99")},
-       {{"tok/s"}, number("metrics.tokens_per_s")},
-       {{"tok/s/rank"}, number("metrics.tokens_per_s_per_rank")},
-       {{"GFLOP/s/rank"}, number("metrics.ffn_gflop_per_s_per_rank")},
-       {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
-       {{"groups"}, plain("num_groups")},
-       {{"idle"}, num_idle_text},
-       {{"slowest"}, slowest_text}}};
+  return {"Latency and throughput",
+          "layer: us per layer, slowest rank inside each iteration; cpu: us it computed; /rank: "
+          "ranks in "
+          "groups; GB/s of touched weights; slowest: world rank (how often)",
+          {{{"layer p50"}, number("layer.slowest_us.p50")},
+           {{"p90"}, number("layer.slowest_us.p90")},
+           {{"p99"}, number("layer.slowest_us.p99")},
+           {{"cpu"}, number("layer.slowest_rank_cpu_p50_us")},
+           {{"tok/s"}, number("metrics.tokens_per_s")},
+           {{"tok/s/rank"}, number("metrics.tokens_per_s_per_rank")},
+           {{"GFLOP/s/rank"}, number("metrics.ffn_gflop_per_s_per_rank")},
+           {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
+           {{"groups"}, plain("num_groups")},
+           {{"idle"}, num_idle_text},
+           {{"slowest"}, slowest_text}}};
 }
 
 TableLayout stage_layout() {
   TableLayout layout = {
       "Stages",
-      "p50 us per layer of the rank slowest in that stage, waiting included; exch, ffn: % of layer "
-      "p50; A GB/s: remote dispatch per rank",
+      "p50 us per layer of the rank slowest in that stage, waiting included; ffn cpu: us that rank "
+      "computed; exch, ffn: % of layer p50; A GB/s: remote dispatch per rank",
       {}};
   for (const std::string_view name : kStageNames) {
     const std::string stage(name);
     layout.columns.push_back({{stage}, number("stages." + stage + ".slowest_us.p50")});
   }
+  layout.columns.push_back({{"ffn cpu"}, number("stages.expert_ffn.slowest_rank_cpu_p50_us")});
   layout.columns.push_back({{"exch %"}, percent("metrics.exchange_share")});
   layout.columns.push_back({{"ffn %"}, percent("metrics.ffn_share")});
   layout.columns.push_back({{"A GB/s"}, number("metrics.dispatch_a_remote_gb_per_s_per_rank")});
