@@ -73,15 +73,17 @@ epsweep_configure_and_build() {
 # the script alone would leave mpirun running and remove the memory its ranks share; and Ctrl-C, which
 # reaches a whole process group, would tell mpirun twice.
 epsweep_run_until_stopped() {
-  local pid status signal stopped_by=0 interrupted
+  local pid='' status signal stopped_by=0 interrupted
+  for signal in HUP INT TERM; do
+    # shellcheck disable=SC2064  # the number is meant now, the process then
+    trap "stopped_by=$(kill -l "$signal"); interrupted=1; "'kill -TERM -- "-$pid" 2>/dev/null || true' \
+      "$signal"
+  done
   set -m # a process group of its own
   "$@" </dev/null &
   pid=$!
   set +m
-  for signal in HUP INT TERM; do
-    # shellcheck disable=SC2064  # the number is meant now
-    trap "stopped_by=$(kill -l "$signal"); interrupted=1; kill -TERM -- -$pid 2>/dev/null || true" "$signal"
-  done
+  [ "$stopped_by" -eq 0 ] || kill -TERM -- "-$pid" 2>/dev/null || true # stopped before there was a pid
   while
     interrupted=0
     status=0
@@ -97,8 +99,6 @@ epsweep_run_until_stopped() {
 epsweep_export_mpi() {
   # Waiting ranks give up their core: 0.1 ms against 30 ms per exchange with more ranks than cores.
   export OMPI_MCA_mpi_yield_when_idle=${OMPI_MCA_mpi_yield_when_idle:-1}
-  # Seconds a stopped launch has to finish its iteration and show its results before mpirun kills it.
-  export OMPI_MCA_odls_base_sigkill_timeout=${OMPI_MCA_odls_base_sigkill_timeout:-3}
   export OMP_WAIT_POLICY=${OMP_WAIT_POLICY:-passive}
   if [ "$(id -u)" -eq 0 ]; then
     export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -80,11 +80,14 @@ std::string num_idle_text(const TableRow& row) {
 }
 
 // "5 (83%)"; a rank that is slowest less than half of the time is not "the" slow one.
-std::string slowest_text(const TableRow& row) {
-  const std::optional<double> share = find_number(*row.record, "layer.slowest_rank_share");
-  if (!share.has_value()) return "-";
-  return fmt::format("{} ({:.0f}%){}", plain_text(find_value(*row.record, "layer.slowest_rank")),
-                     *share * 100, *share < 0.5 ? " alternates" : "");
+Cell slowest_rank(const std::string& part) {
+  return [part](const TableRow& row) -> std::string {
+    const std::optional<double> share = find_number(*row.record, part + ".slowest_rank_share");
+    if (!share.has_value()) return "-";
+    return fmt::format("{} ({:.0f}%){}",
+                       plain_text(find_value(*row.record, part + ".slowest_rank")), *share * 100,
+                       *share < 0.5 ? " alternates" : "");
+  };
 }
 
 TableLayout latency_layout() {
@@ -102,19 +105,20 @@ TableLayout latency_layout() {
            {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
            {{"groups"}, plain("num_groups")},
            {{"idle"}, num_idle_text},
-           {{"slowest"}, slowest_text}}};
+           {{"slowest"}, slowest_rank("layer")}}};
 }
 
 TableLayout stage_layout() {
   TableLayout layout = {
       "Stages",
-      "p50 us per layer of the rank slowest in that stage, waiting included; ffn cpu: us that rank "
+      "p50 us per layer of the rank slowest in that stage, waiting included; ffn: that rank, us it "
       "computed; exch, ffn: % of layer p50; A GB/s: remote dispatch per rank",
       {}};
   for (const std::string_view name : kStageNames) {
     const std::string stage(name);
     layout.columns.push_back({{stage}, number("stages." + stage + ".slowest_us.p50")});
   }
+  layout.columns.push_back({{"ffn rank"}, slowest_rank("stages.expert_ffn")});
   layout.columns.push_back({{"ffn cpu"}, number("stages.expert_ffn.slowest_rank_cpu_p50_us")});
   layout.columns.push_back({{"exch %"}, percent("metrics.exchange_share")});
   layout.columns.push_back({{"ffn %"}, percent("metrics.ffn_share")});

@@ -73,11 +73,11 @@ Latency and throughput
    4          8         2       70.0   70.0    -  35.0  114286       28571          0.31       0.15       1     0  0 (100%)
 
 Stages
-(p50 us per layer of the rank slowest in that stage, waiting included; ffn cpu: us that rank computed; exch, ffn: % of layer p50; A GB/s: remote dispatch per rank)
-  EP  tok/group  tok/rank  router  count_exchange  permute  dispatch  expert_ffn  combine  unpermute  ffn cpu  exch %  ffn %   A GB/s
-  --  ---------  --------  ------  --------------  -------  --------  ----------  -------  ---------  -------  ------  -----  -------
-   2          8         4    20.0            20.0     20.0      20.0        20.0     20.0       20.0     10.0    42.9   14.3  6.4e-03
-   4          8         2    10.0            10.0     10.0      10.0        10.0     10.0       10.0     5.00    42.9   14.3  6.4e-03
+(p50 us per layer of the rank slowest in that stage, waiting included; ffn: that rank, us it computed; exch, ffn: % of layer p50; A GB/s: remote dispatch per rank)
+  EP  tok/group  tok/rank  router  count_exchange  permute  dispatch  expert_ffn  combine  unpermute  ffn rank  ffn cpu  exch %  ffn %   A GB/s
+  --  ---------  --------  ------  --------------  -------  --------  ----------  -------  ---------  --------  -------  ------  -----  -------
+   2          8         4    20.0            20.0     20.0      20.0        20.0     20.0       20.0  0 (100%)     10.0    42.9   14.3  6.4e-03
+   4          8         2    10.0            10.0     10.0      10.0        10.0     10.0       10.0  0 (100%)     5.00    42.9   14.3  6.4e-03
 
 Rows per expert (M) and dispatch bytes
 (empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per rank, D per remote rank; calls and MB of a group and layer)
