@@ -16,7 +16,10 @@ Json concurrency_json(const SweepSpec& spec) {
 
 Json routing_json(const Routing& routing) {
   Json json = {{"distribution", routing.distribution}};
-  for (const Routing::Param& param : routing.params) json[param.name] = param.value;
+  for (const Routing::Param& param : routing.params) {
+    const auto whole = static_cast<std::int64_t>(param.value);
+    json[param.name] = static_cast<double>(whole) == param.value ? Json(whole) : Json(param.value);
+  }
   if (!routing.file.empty()) json["file"] = routing.file;
   return json;
 }

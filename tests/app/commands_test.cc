@@ -1,5 +1,6 @@
 // plan, report, list and import-model, and what they say to bad input. None of them starts MPI.
 #include <filesystem>
+#include <sstream>
 
 #include <gmock/gmock.h>
 
@@ -98,6 +99,13 @@ TEST(Plan, TableNeverMixesConcurrencyModes) {
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_THAT(result.out, AllOf(HasSubstr("concurrency fixed_global"),
                                 HasSubstr("concurrency fixed_per_rank")));
+  // Every point stands in one of the tables: positions 0 to 3, two sizes by two loads.
+  std::istringstream lines(result.out);
+  int num_rows = 0;
+  for (std::string line; std::getline(lines, line);) {
+    num_rows += !line.empty() && line.find_first_of("0123") == line.find_first_not_of(' ') ? 1 : 0;
+  }
+  EXPECT_EQ(num_rows, 4);
 }
 
 // Case C17 through the program: file, line and value; exit 2.

@@ -35,6 +35,7 @@ TEST_P(Faults, AreCaughtWhereTheyHappenAndNowhereElse) {
   EXPECT_EQ(records[1]["state"], "failed");
   EXPECT_THAT(records[1]["reason"].get<std::string>(), HasSubstr(GetParam().said));
   EXPECT_TRUE(records[1]["metrics"].is_null());
+  EXPECT_EQ(records[1]["harness_s"]["measured"], 0);
   EXPECT_TRUE(records[1]["stages"].is_null());
 }
 
