@@ -24,5 +24,5 @@ else
 fi
 status=0
 # shellcheck disable=SC2086  # options are split on purpose
-epsweep_run_until_stopped mpirun -np "$ranks" ${EPSWEEP_MPIRUN_ARGS:-} "$program" "$@" || status=$?
+epsweep_run_until_stopped mpirun -q -np "$ranks" ${EPSWEEP_MPIRUN_ARGS:-} "$program" "$@" || status=$?
 exit "$status"

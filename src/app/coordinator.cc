@@ -89,12 +89,10 @@ Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
     if (rank_point.work) input.workload = workload_facts(*rank_point.work);
     return record(input);
   }
-  const ForeignLoad load(world_, hosts_);
   engine_.run(rank_point);
-  const std::optional<double> foreign_load = load.finish();
-  GatheredPoint gathered = gather_point(world_, rank_point);
+  const GatheredPoint gathered = gather_point(world_, hosts_, rank_point);
   if (world_.rank() != 0) return {};
-  return record_measured(point, rank_point, std::move(gathered), foreign_load);
+  return record_measured(point, rank_point, gathered);
 }
 
 PointRecordInput Coordinator::record_input(const SweepPoint& point) const {
@@ -109,8 +107,7 @@ PointRecordInput Coordinator::record_input(const SweepPoint& point) const {
 
 Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
                                                    const RankPoint& rank_point,
-                                                   GatheredPoint gathered,
-                                                   std::optional<double> foreign_load) {
+                                                   const GatheredPoint& gathered) {
   PointRecordInput input = record_input(point);
   const Verdict verdict = verdict_of(point, gathered);
   input.state = verdict.state;
@@ -118,7 +115,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   input.workload = workload_facts(*rank_point.work);
   input.gemms = gathered.gemms;
   input.check = gathered.check;
-  input.load.foreign_load = foreign_load;
+  input.load.foreign_load = gathered.foreign_load;
   input.harness = gathered.harness;
   if (verdict.state == PointState::measured) {
     input.timings = summarize(*gathered.times);

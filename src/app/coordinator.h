@@ -31,7 +31,7 @@ class Coordinator {
   PointEnd run_point_on_all(const SweepPoint& point);
   PointRecordInput record_input(const SweepPoint& point) const;
   PointEnd record_measured(const SweepPoint& point, const RankPoint& rank_point,
-                           GatheredPoint gathered, std::optional<double> foreign_load);
+                           const GatheredPoint& gathered);
   PointEnd record(const PointRecordInput& input);
 
   const Comm& world_;

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "app/launch_facts.h"
+#include "base/host_probe.h"
 #include "base/json.h"
 
 namespace epsweep {
@@ -40,7 +42,10 @@ Json facts_json(const RankPoint& rank_point) {
           {"check", outcome.seconds.check},
           {"warmup", outcome.seconds.warmup},
           {"flush", outcome.seconds.flush},
-          {"timed", outcome.seconds.measured}};
+          {"timed", outcome.seconds.measured},
+          {"load_wall_s", outcome.load.wall_s},
+          {"load_own_cpu_s", outcome.load.own_cpu_s},
+          {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)}};
 }
 
 void add_gemm(GemmTotals& total, const Json& facts, const char* key) {
@@ -72,6 +77,14 @@ void add_harness(HarnessSeconds& total, const Json& facts) {
   total.measured = std::max(total.measured, facts["timed"].get<double>());
 }
 
+RankLoad load_of(const Json& facts, std::size_t rank) {
+  const Json& busy = facts["load_host_busy_s"];
+  return {.rank = static_cast<int>(rank),
+          .wall_s = facts["load_wall_s"].get<double>(),
+          .own_cpu_s = facts["load_own_cpu_s"].get<double>(),
+          .host_busy_s = busy.is_null() ? std::nullopt : std::optional(busy.get<double>())};
+}
+
 std::vector<double> flat_times(const RankPoint& rank_point) {
   std::vector<double> flat;
   if (!rank_point.outcome || !rank_point.outcome->measured) return flat;
@@ -95,12 +108,13 @@ TimingTable table_of(const RankPoint& rank_point, std::vector<double> values) {
 
 }  // namespace
 
-GatheredPoint gather_point(const Comm& world, const RankPoint& rank_point) {
+GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPoint& rank_point) {
   const std::vector<std::string> texts = world.gather(to_json_line(facts_json(rank_point)), 0);
   std::vector<double> values = world.gather(std::span<const double>(flat_times(rank_point)), 0);
   GatheredPoint point;
   if (world.rank() != 0) return point;
   bool all_measured = true;
+  std::vector<RankLoad> loads;
   point.check.verdict = CheckVerdict::passed;
   point.check.when = "before and after timing";
   point.check.tolerance = Oracle::tolerance(rank_point.work->point.dtype);
@@ -111,11 +125,13 @@ GatheredPoint gather_point(const Comm& world, const RankPoint& rank_point) {
     point.stop_signal = std::max(point.stop_signal, facts["stop_signal"].get<int>());
     add_check(point, facts, rank);
     add_harness(point.harness, facts);
+    loads.push_back(load_of(facts, rank));
     if (facts["group"] == 0) {
       add_gemm(point.gemms.gate_up, facts, "gate_up");
       add_gemm(point.gemms.down, facts, "down");
     }
   }
+  point.foreign_load = foreign_load(hosts, loads, num_online_cores());
   if (all_measured) point.times = table_of(rank_point, std::move(values));
   return point;
 }

@@ -19,9 +19,10 @@ struct GatheredPoint {
   std::string check_problem;  // of the first rank that has one
   FfnGemms gemms;             // of group 0
   HarnessSeconds harness;
+  std::optional<double> foreign_load;
 };
 
 // Collective over the world; the value is meaningful on rank 0.
-GatheredPoint gather_point(const Comm& world, const RankPoint& rank_point);
+GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPoint& rank_point);
 
 }  // namespace epsweep

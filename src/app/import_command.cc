@@ -34,8 +34,8 @@ void explain(const ModelImport& import) {
 }  // namespace
 
 int run(const ImportModelCommand& command) {
-  const ModelImport import =
-      import_model(read_text_file(command.config), name_for(command), command.config);
+  const std::string config = read_text_file(command.config);
+  const ModelImport import = import_model(config, name_for(command), command.config);
   explain(import);
   const std::string text = model_shape_yaml(import.model);
   if (command.out.empty()) {

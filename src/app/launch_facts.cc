@@ -15,7 +15,7 @@
 namespace epsweep {
 namespace {
 
-constexpr double kUnknown = -1;
+constexpr double kLeastCoreSeconds = 0.5;
 
 const RankPlace& place_of(const HostMap& hosts, int rank) {
   return hosts.ranks[static_cast<std::size_t>(rank)];
@@ -73,33 +73,19 @@ std::string launch_warning(const HostMap& hosts) {
       share.ranks, share.cores);
 }
 
-ForeignLoad::ForeignLoad(const Comm& world, const HostMap& hosts)
-    : world_(world),
-      hosts_(hosts),
-      begin_s_(monotonic_s()),
-      own_begin_s_(process_cpu_s()),
-      busy_begin_s_(host_busy_cpu_s()) {}
-
-std::optional<double> ForeignLoad::finish() const {
-  const std::optional<double> busy = host_busy_cpu_s();
-  const double mine[3] = {
-      process_cpu_s() - own_begin_s_,
-      busy && busy_begin_s_ ? *busy - *busy_begin_s_ : kUnknown,
-      monotonic_s() - begin_s_,
-  };
-  const std::vector<double> all = world_.gather(std::span<const double>(mine), 0);
-  if (world_.rank() != 0) return std::nullopt;
-  std::vector<double> own(static_cast<std::size_t>(hosts_.num_hosts));
-  for (std::size_t rank = 0; rank < hosts_.ranks.size(); ++rank) {
-    own[static_cast<std::size_t>(hosts_.ranks[rank].host)] += all[3 * rank];
+std::optional<double> foreign_load(const HostMap& hosts, const std::vector<RankLoad>& ranks,
+                                   int cores_per_host) {
+  std::vector<double> own_s(static_cast<std::size_t>(hosts.num_hosts));
+  for (const RankLoad& load : ranks) {
+    own_s[static_cast<std::size_t>(place_of(hosts, load.rank).host)] += load.own_cpu_s;
   }
   std::optional<double> worst;
-  for (std::size_t rank = 0; rank < hosts_.ranks.size(); ++rank) {
-    const RankPlace& place = hosts_.ranks[rank];
-    const double busy_s = all[3 * rank + 1], wall_s = all[3 * rank + 2];
-    if (place.local_rank != 0 || busy_s == kUnknown || wall_s <= 0) continue;
-    const double foreign_s = std::max(0.0, busy_s - own[static_cast<std::size_t>(place.host)]);
-    worst = std::max(worst.value_or(0.0), foreign_s / (wall_s * num_online_cores()));
+  for (const RankLoad& load : ranks) {
+    const double core_s = load.wall_s * cores_per_host;
+    if (!load.host_busy_s || core_s < kLeastCoreSeconds) continue;
+    const double own = own_s[static_cast<std::size_t>(place_of(hosts, load.rank).host)];
+    const double share = std::clamp((*load.host_busy_s - own) / core_s, 0.0, 1.0);
+    worst = std::max(worst.value_or(0.0), share);
   }
   return worst;
 }

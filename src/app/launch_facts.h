@@ -20,20 +20,18 @@ std::int64_t memory_per_rank(const HostMap& hosts, int rank);
 // of times slower.
 std::string launch_warning(const HostMap& hosts);
 
-// Share of the busiest host's cores that others used between start and now, 0 to 1; absent where
-// the system does not tell. All ranks take part; the value is on rank 0.
-class ForeignLoad {
- public:
-  // Collective over the world, like finish().
-  ForeignLoad(const Comm& world, const HostMap& hosts);
-  std::optional<double> finish() const;
-
- private:
-  const Comm& world_;
-  const HostMap& hosts_;
-  double begin_s_, own_begin_s_;
-  std::optional<double> busy_begin_s_;
+// What one working rank saw while it was timed.
+struct RankLoad {
+  int rank = 0;  // in the world
+  double wall_s = 0, own_cpu_s = 0;
+  std::optional<double> host_busy_s;
 };
+
+// Share of the cores of the most disturbed host that programs other than the working ranks used
+// meanwhile, 0 to 1. Absent where the system does not tell, or where the cores had less than 0.5 s
+// together: /proc/stat counts in ticks of 10 ms.
+std::optional<double> foreign_load(const HostMap& hosts, const std::vector<RankLoad>& ranks,
+                                   int cores_per_host);
 
 // Versions, hosts, ranks, and the allow-listed part of the environment.
 Json provenance_json(const HostMap& hosts, const std::string& backend_device,

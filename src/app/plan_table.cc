@@ -27,6 +27,7 @@ class RoutedRowsCache {
     RoutedRows& rows = rows_[trace_key(point)];
     if (!rows.of_layer.empty()) return rows;
     std::vector<Trace> traces;
+    traces.reserve(static_cast<std::size_t>(point.layers));
     for (int layer = 0; layer < point.layers; ++layer) traces.push_back(draw_trace(point, layer));
     for (const Trace& trace : traces) rows.of_layer.push_back(rows_per_expert(trace));
     rows.checksum = routing_checksum(traces);

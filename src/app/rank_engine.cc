@@ -28,8 +28,10 @@ EpGroupCache::Place place_in(const GroupLayout& layout, int rank) {
 }
 
 void end_hung_run(const Comm& world, double limit_s, const std::string& where) {
-  log::error(fmt::format("rank {} of {} made no progress for {:.0f} s in: {}; ending the run",
-                         world.rank(), world.size(), limit_s, where));
+  log::error(fmt::format(
+      "rank {} of {} has been in one phase for {:.0f} s: {}; it or a rank it waits for hangs; "
+      "ending the run",
+      world.rank(), world.size(), limit_s, where));
   abort_world(static_cast<int>(ExitCode::failure));
 }
 

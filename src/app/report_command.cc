@@ -1,3 +1,6 @@
+#include <filesystem>
+#include <set>
+
 #include <fmt/format.h>
 
 #include "app/commands.h"
@@ -10,9 +13,16 @@ namespace epsweep {
 int run(const ReportCommand& command) {
   std::vector<RunData> runs;
   std::vector<Json> records;
+  std::set<std::string> seen;
   for (const std::string& dir : command.dirs) {
+    if (!seen.insert(std::filesystem::weakly_canonical(dir).string()).second) {
+      throw ConfigError(dir + ": this directory is named twice");
+    }
     runs.push_back(read_run(dir));
-    records.insert(records.end(), runs.back().points.begin(), runs.back().points.end());
+    for (Json record : runs.back().points) {
+      if (command.dirs.size() > 1) record["run"] = dir;
+      records.push_back(std::move(record));
+    }
   }
   if (command.csv) {
     fmt::print("{}", points_csv(records));

@@ -57,8 +57,8 @@ RunDirectory create_results(const RunCommand& command, const SweepSpec& spec, co
   std::error_code error;
   fs::create_directories("epsweep_out", error);
   if (error) {
-    throw ConfigError(fmt::format("epsweep_out: cannot be made here: {}; pass --out DIR",
-                                  error.message()));
+    throw ConfigError(
+        fmt::format("epsweep_out: cannot be made here: {}; pass --out DIR", error.message()));
   }
   const std::string name =
       fmt::format("epsweep_out/{}-{:%Y%m%d-%H%M%S}", spec.name, fmt::gmtime(std::time(nullptr)));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -10,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/random.h"
 
 namespace epsweep {
 namespace {
@@ -58,7 +60,17 @@ std::string hex64(std::uint64_t value) {
   return fmt::format("{:016x}", value);
 }
 
+std::string text_checksum(std::string_view text) {
+  Fingerprint fingerprint;
+  for (const char c : text) fingerprint.add(static_cast<unsigned char>(c));
+  return hex64(fingerprint.value());
+}
+
 std::string read_text_file(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) {
+    throw ConfigError(path + ": is a directory, expected a file");
+  }
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream text;
   // operator<< fails on an empty file, so the stream states are looked at apart.

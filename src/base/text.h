@@ -20,6 +20,9 @@ std::string join(const std::vector<int>& numbers, std::string_view separator = "
 // 16 lower-case hexadecimal digits.
 std::string hex64(std::uint64_t value);
 
+// 16 hex digits over the text.
+std::string text_checksum(std::string_view text);
+
 // Whole file as text. Throws ConfigError naming the path and the reason.
 std::string read_text_file(const std::string& path);
 

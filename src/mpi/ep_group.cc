@@ -10,7 +10,7 @@ const EpGroup* EpGroupCache::get(const Key& key, const Place& place) {
     const Comm comm = world_.split(place.group, place.ep_rank);
     std::optional<EpGroup> group;
     if (place.group >= 0) group.emplace(comm, place.group, place.num_groups);
-    found = groups_.emplace(key, std::move(group)).first;
+    found = groups_.emplace(key, group).first;
   }
   if (!found->second.has_value()) {
     EPS_EXPECT(place.group < 0, "a rank that was idle in this layout is not any more");

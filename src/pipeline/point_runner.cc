@@ -41,10 +41,7 @@ class PointRunner {
       const Stopwatch watch(outcome_.seconds.warmup);
       iterate();
     }
-    for (int i = 0; i < work_.point.iterations && outcome_.stop_signal == 0; ++i) {
-      hooks_.enter_phase("timed iterations");
-      if (iterate()) keep_times();
-    }
+    measure();
     if (outcome_.stop_signal != 0) return outcome_;
     outcome_.check_after = check("check after timing");
     outcome_.measured = true;
@@ -84,6 +81,20 @@ class PointRunner {
       OracleResult result;
       result.unfinished = error.what();
       return result;
+    }
+  }
+
+  void measure() {
+    const double begin_s = monotonic_s(), cpu_s = process_cpu_s();
+    const std::optional<double> busy_s = host_busy_cpu_s();
+    for (int i = 0; i < work_.point.iterations && outcome_.stop_signal == 0; ++i) {
+      hooks_.enter_phase("timed iterations");
+      if (iterate()) keep_times();
+    }
+    outcome_.load.wall_s = monotonic_s() - begin_s;
+    outcome_.load.own_cpu_s = process_cpu_s() - cpu_s;
+    if (const auto now_s = host_busy_cpu_s(); now_s && busy_s) {
+      outcome_.load.host_busy_s = *now_s - *busy_s;
     }
   }
 

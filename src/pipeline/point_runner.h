@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "device/backend.h"
@@ -35,6 +36,13 @@ struct StageTimes {
   double cpu_s = 0;
 };
 
+// From the first to the last timed iteration.
+struct LoadSample {
+  double wall_s = 0;
+  double own_cpu_s = 0;               // of this rank's process
+  std::optional<double> host_busy_s;  // CPU seconds of everything on the host
+};
+
 struct RankOutcome {
   OracleResult check_before, check_after;
   bool measured = false;  // false if the check before failed somewhere, or a stop came first
@@ -42,6 +50,7 @@ struct RankOutcome {
   std::vector<StageTimes> times;         // [iterations][layers][stages]
   std::vector<LayerGemmWork> gemm_work;  // [layers]
   PhaseSeconds seconds;
+  LoadSample load;
 };
 
 RankOutcome run_point(const RankWork& work, Backend& backend, Transport& transport,

@@ -1,5 +1,6 @@
 #include "plan/sweep_point.h"
 
+#include <filesystem>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -20,7 +21,10 @@ double Routing::param(const std::string& name) const {
 std::string Routing::label() const {
   std::vector<std::string> parts;
   for (const Param& param : params) parts.push_back(fmt::format("{}={}", param.name, param.value));
-  if (!file.empty()) parts.push_back("file=" + file);
+  if (!file.empty()) {
+    parts.push_back(fmt::format("file={} {}", std::filesystem::path(file).filename().string(),
+                                file_checksum.substr(0, 8)));
+  }
   return parts.empty() ? distribution : fmt::format("{}({})", distribution, join(parts, " "));
 }
 
@@ -61,12 +65,7 @@ std::vector<TokenRange> token_ranges(const SweepPoint& point) {
 std::string point_id(const SweepPoint& point) {
   Json axes = point_axes_json(point);
   axes.erase("index");
-  Fingerprint fingerprint;
-  for (const char c : to_json_line(axes)) fingerprint.add(static_cast<unsigned char>(c));
-  for (const char c : to_json_line(model_shape_json(point.model))) {
-    fingerprint.add(static_cast<unsigned char>(c));
-  }
-  return hex64(fingerprint.value());
+  return text_checksum(to_json_line(axes) + to_json_line(model_shape_json(point.model)));
 }
 
 std::string point_label(const SweepPoint& point) {

@@ -1,5 +1,7 @@
 #include "plan/sweep_spec.h"
 
+#include <filesystem>
+
 namespace epsweep {
 namespace {
 
@@ -20,7 +22,10 @@ Json routing_json(const Routing& routing) {
     const auto whole = static_cast<std::int64_t>(param.value);
     json[param.name] = static_cast<double>(whole) == param.value ? Json(whole) : Json(param.value);
   }
-  if (!routing.file.empty()) json["file"] = routing.file;
+  if (!routing.file.empty()) {
+    json["file"] = std::filesystem::path(routing.file).filename().string();
+    json["file_checksum"] = routing.file_checksum;
+  }
   return json;
 }
 

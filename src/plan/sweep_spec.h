@@ -57,7 +57,8 @@ struct Routing {
   };
   std::string distribution;
   std::vector<Param> params;
-  std::string file;  // of recorded distributions; relative to the experiment file's folder
+  std::string file;           // of recorded distributions
+  std::string file_checksum;  // of its content: what makes two recordings different
 
   double param(const std::string& name) const;  // throws RunError for a name that is not there
   std::string label() const;                    // "zipf(zipf_alpha=1.2)"

@@ -146,11 +146,12 @@ std::vector<std::string> distribution_names(const Catalogs& catalogs) {
 
 // Result directories are named after it.
 std::string read_file_stem(const YamlNode& node) {
-  const std::string word = read_word(node);
+  std::string word = read_word(node);
   const bool clean = word.front() != '.' && std::ranges::all_of(word, [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-  });
+                       return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+                     });
   if (!clean) fail_at(node, "only letters, digits, '_', '-' and '.' (not in front) may be used");
+  if (word.size() > 100) fail_at(node, "longer than 100 characters");
   return word;
 }
 
@@ -169,7 +170,8 @@ Routing read_routing(const YamlNode& node, const std::string& file, const Catalo
   std::vector<std::string> any_key = {"distribution"};
   for (const YamlEntry& entry : node.entries) any_key.push_back(entry.key);
   const YamlNode& name_node = word_only ? node : MapReader(node, any_key).require("distribution");
-  Routing routing{.distribution = read_choice(name_node, names), .params = {}, .file = {}};
+  Routing routing{
+      .distribution = read_choice(name_node, names), .params = {}, .file = {}, .file_checksum = {}};
   const auto info = std::find_if(catalogs.distributions.begin(), catalogs.distributions.end(),
                                  [&](const auto& one) { return one.name == routing.distribution; });
   std::vector<std::string> keys = {"distribution"};
@@ -182,6 +184,7 @@ Routing read_routing(const YamlNode& node, const std::string& file, const Catalo
           {param.name, value == nullptr ? param.default_value : read_param(*value, param)});
     } else if (value != nullptr) {
       routing.file = beside(file, read_word(*value));
+      routing.file_checksum = text_checksum(read_text_file(routing.file));
     } else {
       fail_at(node,
               fmt::format("distribution {} needs the key '{}'", routing.distribution, param.name));

@@ -106,6 +106,10 @@ std::string warnings_text(const Json& record) {
 
 std::vector<CsvColumn> make_columns(const std::vector<Json>& records) {
   std::vector<CsvColumn> columns;
+  const auto names_run = [](const Json& record) { return record.contains("run"); };
+  if (std::any_of(records.begin(), records.end(), names_run)) {
+    columns.push_back(at_path("run", "run"));
+  }
   add_identity(columns);
   add_times(columns);
   add_metrics(records, columns);

@@ -13,7 +13,8 @@ namespace epsweep {
 std::string csv_field(std::string_view text);
 
 // Header and one line per record, lines ended by "\n", decimals with a dot whatever the locale,
-// absent values empty. Columns in this order: identity (index, id, state, reason), the axes of the
+// absent values empty. Columns in this order: run (where records
+// name theirs), identity (index, id, state, reason), the axes of the
 // point, group layout, layer times, stage times, metrics (by name, of all records), rows per
 // expert and rank, bytes by letter, FFN work and kernel calls, memory, check, load, harness time,
 // files and warnings.

@@ -281,10 +281,17 @@ Json record_formulas() {
        "iteration_aligned: ranks start an iteration together and stages follow without barriers, "
        "so exchange stages include waiting for late ranks"},
       {"slowest_us",
-       "sample of an iteration = mean over layers of the maximum over ranks; then nearest-rank "
+       "per layer; sample of an iteration: of a stage the mean over layers of the maximum over "
+       "ranks, "
+       "of the layer the maximum over ranks of the whole iteration / layers; then nearest-rank "
        "percentiles over iterations; p90 needs 10 samples, p99 100"},
-      {"slowest_rank", "world rank that was slowest in most (iteration, layer)s"},
-      {"slowest_rank_share", "of the (iteration, layer)s in which it was the slowest"},
+      {"slowest_rank", "world rank that was slowest most often"},
+      {"slowest_rank_share",
+       "of the (iteration, layer)s, for the layer of the iterations, in which it was the slowest"},
+      {"slowest_rank_cpu_p50_us",
+       "CPU time of the slowest rank's process; in count_exchange, dispatch and combine it "
+       "includes "
+       "polling for messages, so the layer's leaves those stages out"},
       {"max_of_means_us", "max over ranks of a rank's mean; for comparison with other tools only"},
       {"max_over_mean", "max / mean of the rows over all (layer, expert)s or (layer, rank)s"},
       {"empty_fraction", "share of the (layer, expert)s or (layer, rank)s without rows"},
@@ -294,7 +301,9 @@ Json record_formulas() {
        "others; combine returns the copies of dispatch"},
       {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
       {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
-      {"foreign_load", "CPU time of other programs / (cores * time) while the point was timed"},
+      {"foreign_load",
+       "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "
+       "the busiest host; null below 0.5 s of CPU time, which 10 ms clock ticks cannot tell"},
       {"metrics", std::move(metrics)},
   };
 }

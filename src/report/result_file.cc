@@ -117,7 +117,7 @@ void RunDirectory::append(const Json& record) {
 }
 
 std::string RunDirectory::write_timings(int index, const TimingTable& table) {
-  const std::string name = fmt::format("{}/{:04d}.npy", kTimingsDir, index);
+  std::string name = fmt::format("{}/{:04d}.npy", kTimingsDir, index);
   write_npy(table, in_dir(path_, name));
   return name;
 }

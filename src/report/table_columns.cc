@@ -92,7 +92,8 @@ Cell slowest_rank(const std::string& part) {
 
 TableLayout latency_layout() {
   return {"Latency and throughput",
-          "layer: us per layer, slowest rank inside each iteration; cpu: us it computed; /rank: "
+          "layer: us per layer, slowest rank inside each iteration; cpu: us it computed outside "
+          "exchanges; /rank: "
           "ranks in "
           "groups; GB/s of touched weights; slowest: world rank (how often)",
           {{{"layer p50"}, number("layer.slowest_us.p50")},

@@ -26,6 +26,8 @@ struct Section {
   std::string identity;
   std::vector<std::string> dirs;
   std::vector<TableRow> rows;
+  int num_planned = 0;     // points of all its runs
+  int num_unfinished = 0;  // runs that did not get to their end
 };
 
 bool is_measured(const TableRow& row) {
@@ -220,20 +222,30 @@ std::vector<Section> make_sections(const std::vector<RunData>& runs) {
     auto section = std::find_if(sections.begin(), sections.end(), [&](const Section& other) {
       return !identity.empty() && other.identity == identity;
     });
-    if (section == sections.end()) section = sections.insert(section, Section{identity, {}, {}});
+    if (section == sections.end())
+      section = sections.insert(section, Section{.identity = identity, .dirs = {}, .rows = {}});
     section->dirs.push_back(run.dir);
+    section->num_planned += static_cast<int>(find_number(run.run, "num_points").value_or(0));
+    const bool planned = find_value(run.run, "num_points") != nullptr;
+    section->num_unfinished += planned && find_value(run.run, "finished_utc") == nullptr ? 1 : 0;
     for (const Json& record : run.points) section->rows.push_back({&record, run.dir});
   }
   return sections;
 }
 
-// "12 points: 9 measured, 3 skipped"
-std::string counts_text(const std::vector<TableRow>& rows) {
+// "12 points: 9 measured, 3 skipped", with what is missing of runs that did not get to their end.
+std::string counts_text(const Section& section) {
+  const std::vector<TableRow>& rows = section.rows;
   std::map<std::string, int> counts;
   for (const TableRow& row : rows) ++counts[find_text(*row.record, "state")];
   std::vector<std::string> parts;
   for (const auto& [state, count] : counts) parts.push_back(fmt::format("{} {}", count, state));
-  return fmt::format("{} points: {}", rows.size(), parts.empty() ? "none" : join(parts));
+  const std::string states = parts.empty() ? "none" : join(parts);
+  if (section.num_unfinished == 0) return fmt::format("{} points: {}", rows.size(), states);
+  return fmt::format("{} of {} planned points: {}; {}", rows.size(), section.num_planned, states,
+                     section.dirs.size() == 1
+                         ? "the run did not finish"
+                         : fmt::format("{} runs did not finish", section.num_unfinished));
 }
 
 }  // namespace
@@ -242,7 +254,7 @@ std::string report_text(const std::vector<RunData>& runs) {
   std::string text;
   for (const Section& section : make_sections(runs)) {
     if (!text.empty()) text += "\n";
-    text += fmt::format("# {}\n{}\n", join(section.dirs), counts_text(section.rows));
+    text += fmt::format("# {}\n{}\n", join(section.dirs), counts_text(section));
     for (Group& group : make_groups(section.rows)) text += "\n" + group_text(std::move(group));
   }
   return text;

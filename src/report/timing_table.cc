@@ -105,9 +105,9 @@ double TimingTable::wall_s(int rank, int iteration, int layer, Stage stage) cons
   return values_[begin + static_cast<std::size_t>(Measure::end_s)] - values_[begin];
 }
 
-double TimingTable::layer_wall_s(int rank, int iteration, int layer) const {
-  return at(rank, iteration, layer, static_cast<Stage>(kNumStages - 1), Measure::end_s) -
-         at(rank, iteration, layer, static_cast<Stage>(0), Measure::begin_s);
+double TimingTable::iteration_wall_s(int rank, int iteration) const {
+  return at(rank, iteration, num_layers_ - 1, Stage::unpermute, Measure::end_s) -
+         at(rank, iteration, 0, Stage::router, Measure::begin_s);
 }
 
 void write_npy(const TimingTable& table, const std::string& path) {

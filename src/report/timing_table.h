@@ -33,8 +33,8 @@ class TimingTable {
   double at(int rank, int iteration, int layer, Stage stage, Measure measure) const;
   // end - begin
   double wall_s(int rank, int iteration, int layer, Stage stage) const;
-  // End of the last stage - begin of the first one.
-  double layer_wall_s(int rank, int iteration, int layer) const;
+  // End of the last layer's last stage - begin of the first layer's first one.
+  double iteration_wall_s(int rank, int iteration) const;
 
  private:
   std::size_t index(int rank, int iteration, int layer, Stage stage, Measure measure) const;

@@ -92,7 +92,7 @@ TEST_F(Launch, MpirunWorksThroughALinkAndKeepsTheExitCode) {
   fs::create_symlink(kLaunch / "mpirun.sh", dir_.path("link"));
   const ProgramResult result = shell("env EPSWEEP_PROGRAM=/bin/true " + dir_.path("link 3 run x"));
   EXPECT_EQ(result.exit_code, 7) << result.err;
-  EXPECT_EQ(result.out, "-np 3 /bin/true run x\n");
+  EXPECT_EQ(result.out, "-q -np 3 /bin/true run x\n");
 }
 
 TEST_F(Launch, StoppedScriptStopsMpirunAndRemovesTheSharedFolder) {

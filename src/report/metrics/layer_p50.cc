@@ -11,7 +11,7 @@ std::optional<double> compute(const PointFacts& facts) {
 
 const bool registered = MetricCatalog::instance().add(
     {"layer_p50_us", "us", Better::lower,
-     "p50 over iterations of (mean over layers of the slowest rank's layer time)", compute});
+     "p50 over iterations of (slowest rank's whole iteration / layers)", compute});
 
 }  // namespace
 }  // namespace epsweep

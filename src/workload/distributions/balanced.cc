@@ -34,7 +34,7 @@ std::uint64_t golden_multiplier(std::uint64_t size) {
 //
 // A token's experts are E / top_k apart: it reaches more distinct ranks than a real router's
 // tokens do. Balance of rows is exact; the number of distinct destinations is not typical.
-struct BalancedRouter {
+struct RingRouter {
   std::uint64_t num_experts, top_k, num_tokens, multiplier, first_expert, first_place;
 
   void operator()(std::int64_t token, std::span<std::int32_t> experts) const {
@@ -49,6 +49,37 @@ struct BalancedRouter {
   }
 };
 
+// On the ring all of a token's experts have the same residue modulo any P that divides E / top_k,
+// so under round-robin placement one rank would get them all. Here each of the top_k blocks of
+// E / top_k experts is turned by one more than the block before it, which spreads them over all
+// residues. A turned block still has floor or ceil of L * C * top_k / E places in every run of L
+// experts, but a run over a block's end need not; see blocks_fit().
+struct TurnedBlockRouter {
+  std::uint64_t block, top_k, num_tokens, multiplier, first_expert, first_block, first_place;
+
+  void operator()(std::int64_t token, std::span<std::int32_t> experts) const {
+    const std::uint64_t place =
+        (multiply_mod(static_cast<std::uint64_t>(token), multiplier, num_tokens) + first_place) %
+        num_tokens;
+    const std::uint64_t in_block = ((place + 1) * block - 1) / num_tokens + first_expert;
+    for (std::uint64_t j = 0; j < top_k; ++j) {
+      experts[j] =
+          static_cast<std::int32_t>((j + first_block) % top_k * block + (in_block + j) % block);
+    }
+  }
+};
+
+// Whether the experts of every rank, at every EP size that divides E, are whole blocks or lie
+// inside one.
+bool blocks_fit(std::uint64_t num_experts, std::uint64_t top_k) {
+  if (num_experts % top_k != 0) return false;
+  for (std::uint64_t ep_size = 1; ep_size <= num_experts; ++ep_size) {
+    if (num_experts % ep_size != 0) continue;
+    if (top_k % ep_size != 0 && ep_size % top_k != 0) return false;
+  }
+  return true;
+}
+
 TokenRouter make(const RoutingContext& context) {
   const auto num_experts = static_cast<std::uint64_t>(context.num_experts);
   const auto num_tokens = static_cast<std::uint64_t>(context.num_tokens);
@@ -56,17 +87,23 @@ TokenRouter make(const RoutingContext& context) {
   const RandomStream stream(context.seed, Stream::routing,
                             static_cast<std::uint64_t>(context.layer),
                             static_cast<std::uint64_t>(context.step));
-  return BalancedRouter{num_experts,
-                        static_cast<std::uint64_t>(context.top_k),
-                        num_tokens,
-                        golden_multiplier(num_tokens),
-                        stream.below(0, num_experts),
-                        stream.below(1, num_tokens)};
+  const auto top_k = static_cast<std::uint64_t>(context.top_k);
+  const std::uint64_t multiplier = golden_multiplier(num_tokens);
+  const std::uint64_t first_place = stream.below(1, num_tokens);
+  if (blocks_fit(num_experts, top_k)) {
+    const std::uint64_t block = num_experts / top_k;
+    return TurnedBlockRouter{
+        block,      top_k, num_tokens, multiplier, stream.below(0, block), stream.below(2, top_k),
+        first_place};
+  }
+  return RingRouter{num_experts, top_k, num_tokens, multiplier, stream.below(0, num_experts),
+                    first_place};
 }
 
 const bool registered = DistributionCatalog::instance().add(
     {"balanced",
-     "rows per rank differ by at most one at every EP size that divides num_experts",
+     "rows per rank differ by at most one under contiguous placement at every EP size that divides "
+     "num_experts; under round_robin where it divides top_k and num_experts / top_k too",
      {},
      make});
 

@@ -17,8 +17,10 @@ ExpertSampler make_sampler(const RoutingContext& context, std::span<const double
   try {
     return ExpertSampler(loads, context.top_k);
   } catch (const ConfigError& error) {
-    throw ConfigError(
-        fmt::format("{}, layer {}: {}", context.routing->label(), context.layer, error.what()));
+    throw ConfigError(fmt::format(
+        "{}, layer {}: {}",
+        context.routing->file.empty() ? context.routing->label() : context.routing->file,
+        context.layer, error.what()));
   }
 }
 

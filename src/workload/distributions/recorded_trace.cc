@@ -83,7 +83,20 @@ void read_line(const TraceLine& line, Layers& layers) {
   if (line.json.contains("layer")) {
     layer = read_index(line, line.json["layer"], std::numeric_limits<std::int32_t>::max(), "layer");
   }
-  append_experts(line, *list, layers[layer]);
+  std::vector<std::int32_t>& experts = layers[layer];
+  // Lines in another order, or of several requests mixed, would be taken for other tokens.
+  if (line.json.contains("token")) {
+    const auto token =
+        read_index(line, line.json["token"], std::numeric_limits<std::int32_t>::max(), "token");
+    const auto position = static_cast<std::int64_t>(experts.size() / line.top_k);
+    if (token != position) {
+      line.refuse(
+          fmt::format("token {} where token {} of layer {} is expected: lines must be in "
+                      "token order",
+                      token, position, layer));
+    }
+  }
+  append_experts(line, *list, experts);
 }
 
 // The whole file is checked, also the lines that no point asks for.

@@ -90,7 +90,8 @@ TEST(SweepSpec, ReadsEveryAxis) {
       "  fixed_per_rank: [1, 2]\n"
       "  tokens_per_rank: [3, 0, 1, 2]\n"
       "routing: [uniform, {distribution: k_hot, num_hot: 2}, "
-      "{distribution: recorded, counts_file: c.json}]\n"
+      "{distribution: recorded, counts_file: " EPSWEEP_SOURCE_DIR
+      "/configs/routing/olmoe_like_counts.json}]\n"
       "placement: [contiguous, round_robin]\n"
       "dtype: [bf16, fp32]\nmapping: [packed, spread]\ngroups: single\nweight_cache: warm\n"
       "allow_empty_ranks: true\nlayers: 3\nwarmup: 0\niterations: 7\nrepeats: 2\nseed: 9\nstep: "
@@ -102,7 +103,8 @@ TEST(SweepSpec, ReadsEveryAxis) {
   EXPECT_EQ(spec.concurrency[3].mode, ConcurrencyMode::fixed_per_rank);
   EXPECT_THAT(spec.concurrency[5].tokens_per_rank, ElementsAre(3, 0, 1, 2));
   EXPECT_EQ(spec.routing[1].label(), "k_hot(num_hot=2 hot_fraction=0.5)");
-  EXPECT_EQ(spec.routing[2].file, "dir/c.json");
+  EXPECT_EQ(spec.routing[2].file, EPSWEEP_SOURCE_DIR "/configs/routing/olmoe_like_counts.json");
+  EXPECT_EQ(spec.routing[2].file_checksum.size(), 16U);
   EXPECT_EQ(spec.seed, 9U);
   EXPECT_EQ(make_plan(spec).points.size(), 2U * 2 * 2 * 6 * 3 * 2);
 }
@@ -154,6 +156,8 @@ TEST(SweepSpec, ValueErrorsNameThePath) {
   EXPECT_THAT(error_of(kMinimal, {"routing={distribution: zipf, zipf_alpha: 11}"}),
               HasSubstr("routing.zipf_alpha: 11 is outside 0 to 10"));
   EXPECT_THAT(error_of(kMinimal, {"routing=recorded"}), HasSubstr("needs the key 'counts_file'"));
+  EXPECT_THAT(error_of(kMinimal, {"routing={distribution: recorded, counts_file: no.json}"}),
+              HasSubstr("dir/no.json: cannot be read"));
   EXPECT_THAT(error_of(kMinimal, {"model=olmoe-1b-7"}), HasSubstr("(nearest: 'olmoe-1b-7b')"));
   EXPECT_THAT(error_of("name: t\n"), HasSubstr("the key 'model' is missing"));
   EXPECT_THAT(error_of(kMinimal, {"name=a/b"}), HasSubstr("name: only letters"));

@@ -62,8 +62,9 @@ inline TimingTable even_times(int num_ranks, int num_iterations, double stage_s,
       for (int l = 0; l < num_layers; ++l) {
         for (int s = 0; s < kNumStages; ++s) {
           const auto stage = static_cast<Stage>(s);
-          table.at(r, i, l, stage, Measure::begin_s) = s * stage_s;
-          table.at(r, i, l, stage, Measure::end_s) = (s + 1) * stage_s;
+          const int position = l * kNumStages + s;
+          table.at(r, i, l, stage, Measure::begin_s) = position * stage_s;
+          table.at(r, i, l, stage, Measure::end_s) = (position + 1) * stage_s;
           table.at(r, i, l, stage, Measure::cpu_s) = stage_s / 2;
         }
       }

@@ -66,11 +66,11 @@ routing uniform, placement contiguous, transport pairwise, grouped_gemm plain, d
 weight_cache flush, layers 1, warmup 0, iterations 20, seed 1, step 0, repeat 0
 
 Latency and throughput
-(layer: us per layer, slowest rank inside each iteration; cpu: us it computed; /rank: ranks in groups; GB/s of touched weights; slowest: world rank (how often))
+(layer: us per layer, slowest rank inside each iteration; cpu: us it computed outside exchanges; /rank: ranks in groups; GB/s of touched weights; slowest: world rank (how often))
   EP  tok/group  tok/rank  layer p50    p90  p99   cpu   tok/s  tok/s/rank  GFLOP/s/rank  GB/s/rank  groups  idle   slowest
   --  ---------  --------  ---------  -----  ---  ----  ------  ----------  ------------  ---------  ------  ----  --------
-   2          8         4      140.0  140.0    -  70.0   57143       28571          0.31       0.15       1     0  0 (100%)
-   4          8         2       70.0   70.0    -  35.0  114286       28571          0.31       0.15       1     0  0 (100%)
+   2          8         4      140.0  140.0    -  40.0   57143       28571          0.31       0.15       1     0  0 (100%)
+   4          8         2       70.0   70.0    -  20.0  114286       28571          0.31       0.15       1     0  0 (100%)
 
 Stages
 (p50 us per layer of the rank slowest in that stage, waiting included; ffn: that rank, us it computed; exch, ffn: % of layer p50; A GB/s: remote dispatch per rank)
@@ -246,6 +246,15 @@ TEST(Tables, JsonIsAnArrayOfRecords) {
   const Json record = make_point_record(measured_input(sample_point(4, 8)));
   EXPECT_EQ(parse_json(records_json({record, record}), "json"), Json::array({record, record}));
   EXPECT_EQ(parse_json(records_json({}), "json"), Json::array());
+}
+
+TEST(Tables, ARunThatDidNotFinishSaysSo) {
+  RunData run = run_of({make_point_record(measured_input(sample_point(2, 8)))});
+  run.run["num_points"] = 24;
+  EXPECT_NE(report_text({run}).find(" of 24 planned points: "), std::string::npos);
+  EXPECT_NE(report_text({run}).find("the run did not finish"), std::string::npos);
+  run.run["finished_utc"] = "2026-01-01T00:00:00Z";
+  EXPECT_EQ(report_text({run}).find("did not finish"), std::string::npos);
 }
 
 }  // namespace

@@ -85,5 +85,27 @@ TEST(Balanced, the_experts_with_one_row_more_change_with_the_layer) {
   EXPECT_GT(patterns.size(), 1U);
 }
 
+// Round-robin ranks hold every P-th expert: rows are even there too, and a token's rows go to as
+// many ranks as under contiguous placement.
+TEST(Balanced, round_robin_ranks_are_even_where_the_width_divides) {
+  for (const int num_experts : {64, 128, 256}) {
+    for (const std::int64_t tokens : {1, 2, 3, 7, 100, 250, 1024}) {
+      for (const int ep_size : {2, 4, 8}) {
+        const Trace trace = draw_trace(sample_point("balanced", num_experts, 8, tokens), 0);
+        const Placement placement = make_placement("round_robin", num_experts, ep_size);
+        const std::vector<std::int64_t> ranks = rows_per_rank(placement, rows_per_expert(trace));
+        for (const std::int64_t rows : ranks) ASSERT_EQ(rows, tokens * 8 / ep_size);
+        for (std::int64_t token = 0; token < tokens; ++token) {
+          std::set<int> destinations;
+          for (const std::int32_t expert : trace.of_token(token)) {
+            destinations.insert(expert % ep_size);
+          }
+          ASSERT_EQ(destinations.size(), static_cast<std::size_t>(ep_size));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace epsweep

@@ -148,5 +148,20 @@ TEST(ShippedRoutingFiles, follow_their_recipe) {
   }
 }
 
+TEST(RecordedTrace, LinesOutOfTokenOrderAreRefused) {
+  SweepPoint point = sample_point("uniform", 8, 2, 2);
+  point.routing.distribution = "recorded_trace";
+  point.routing.file = write_file("order.jsonl",
+                                  "{\"token\": 1, \"experts\": [0, 1]}\n"
+                                  "{\"token\": 0, \"experts\": [2, 3]}\n");
+  EXPECT_NE(
+      config_error([&] { draw_trace(point, 0); }).find("order.jsonl:1: token 1 where token 0"),
+      std::string::npos);
+  point.routing.file = write_file("in_order.jsonl",
+                                  "{\"token\": 0, \"experts\": [0, 1]}\n"
+                                  "{\"token\": 1, \"experts\": [2, 3]}\n");
+  EXPECT_EQ(config_error([&] { draw_trace(point, 0); }), "");
+}
+
 }  // namespace
 }  // namespace epsweep
