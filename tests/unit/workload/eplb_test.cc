@@ -86,6 +86,8 @@ TEST(Eplb, as_many_slots_as_experts_means_no_replicas) {
 TEST(Eplb, equal_loads_go_in_index_order) {
   EXPECT_EQ(eplb_slots(std::vector<double>(6, 5.0), 6, 2, Colocation::allowed),
             (std::vector<int>{0, 2, 4, 1, 3, 5}));
+  EXPECT_EQ(replica_counts(eplb_slots(std::vector<double>(4, 5.0), 6, 2, Colocation::allowed), 4),
+            (std::vector<int>{2, 2, 1, 1}));
   // Above 2^24 a float32 would tie these.
   EXPECT_EQ(eplb_slots(std::vector<double>{16777216, 16777217, 1, 1}, 4, 2, Colocation::allowed),
             (std::vector<int>{1, 3, 0, 2}));

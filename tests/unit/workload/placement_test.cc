@@ -148,8 +148,10 @@ TEST(Eplb, nothing_to_do_or_nothing_known_moves_nothing) {
   EXPECT_EQ(eplb(4, 0, std::vector<std::int64_t>(8, 0)).expert_of_slot, unmoved);
   EXPECT_EQ(make_placement("eplb", {8, 4}).expert_of_slot, unmoved);
   // Replicas of what nobody is known to use are spread over all experts.
-  const Placement spread = make_placement("eplb", {8, 4, 8});
-  for (int expert = 0; expert < 8; ++expert) EXPECT_EQ(spread.slots_of_expert(expert).size(), 2U);
+  for (const Placement& spread :
+       {make_placement("eplb", {8, 4, 8}), eplb(4, 8, std::vector<std::int64_t>(8, 0))}) {
+    for (int expert = 0; expert < 8; ++expert) EXPECT_EQ(spread.slots_of_expert(expert).size(), 2U);
+  }
   const Placement unused = eplb(4, 4, {9, 0, 9, 9, 9, 9, 9, 9});
   EXPECT_EQ(unused.slots_of_expert(1).size(), 1U);
 }
@@ -171,6 +173,7 @@ TEST(Slots, that_cannot_be_dealt_are_refused_with_what_would_do) {
   EXPECT_THAT(slot_refusal(slots_point(60, 32, 1)).value(), EndsWith("the smallest that is: 4"));
   EXPECT_THAT(slot_refusal(slots_point(256, 24, 0)).value(), EndsWith("the smallest that is: 8"));
   EXPECT_THAT(slot_refusal(slots_point(60, 32, 5)).value(), EndsWith("4, the next above: 36"));
+  EXPECT_THAT(slot_refusal(slots_point(128, 8, 1)).value(), EndsWith("0, the next above: 8"));
   EXPECT_EQ(slot_refusal(slots_point(60, 32, 4)), std::nullopt);
   EXPECT_EQ(slot_refusal(slots_point(8, 32, 24)), std::nullopt);
   EXPECT_EQ(slot_refusal(slots_point(8, 4, 24)), std::nullopt);
