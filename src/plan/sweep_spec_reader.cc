@@ -145,8 +145,8 @@ std::vector<std::string> distribution_names(const Catalogs& catalogs) {
 std::string read_file_stem(const YamlNode& node) {
   const std::string word = read_word(node);
   const bool clean = word.front() != '.' && std::ranges::all_of(word, [](unsigned char c) {
-                       return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
-                     });
+    return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.';
+  });
   if (!clean) fail_at(node, "only letters, digits, '_', '-' and '.' (not in front) may be used");
   return word;
 }
