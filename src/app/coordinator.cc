@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "app/experiment.h"
 #include "app/launch_facts.h"
 #include "app/workload_facts.h"
 
@@ -75,7 +76,7 @@ int Coordinator::run() {
 
 Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
   if (progress_) progress_->begin_point(point_label(point));
-  std::string reason = infeasible_reason(point).value_or("");
+  std::string reason = reason_not_to_plan(point).value_or("");
   RankPoint rank_point;
   if (reason.empty()) {
     rank_point = engine_.begin(point);

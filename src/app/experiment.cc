@@ -26,7 +26,10 @@ Catalogs linked_catalogs() {
     const Distribution& entry = distributions.at(name);
     catalogs.distributions.push_back({entry.name, entry.summary, entry.params});
   }
-  catalogs.placements = PlacementCatalog::instance().names();
+  const PlacementCatalog& placements = PlacementCatalog::instance();
+  for (const std::string& name : placements.names()) {
+    catalogs.placements.push_back({.name = name, .slot_rule = placements.at(name).slot_rule});
+  }
   catalogs.transports = TransportCatalog::instance().names();
   catalogs.grouped_gemms = GroupedGemmCatalog::instance().names();
   return catalogs;
@@ -76,10 +79,15 @@ void check_backend_names(const SweepSpec& spec, const std::string& backend) {
   }
 }
 
+std::optional<std::string> reason_not_to_plan(const SweepPoint& point) {
+  if (auto reason = infeasible_reason(point)) return reason;
+  return slot_refusal(point);
+}
+
 void check_routings(const Plan& plan) {
   std::set<std::string> seen;
   for (const SweepPoint& point : plan.points) {
-    if (infeasible_reason(point) || !seen.insert(trace_key(point)).second) continue;
+    if (reason_not_to_plan(point) || !seen.insert(trace_key(point)).second) continue;
     for (int layer = 0; layer < point.layers; ++layer) make_token_router(point, layer);
   }
 }

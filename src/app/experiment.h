@@ -1,6 +1,7 @@
 // Finding and reading experiment files.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ SweepSpec load_experiment(const std::string& file, const std::vector<std::string
 // Throws ConfigError if a transport or kernel of the experiment belongs to another backend, or if
 // there is no such backend.
 void check_backend_names(const SweepSpec& spec, const std::string& backend);
+// Why the point cannot run whatever the machine; absent if it can.
+std::optional<std::string> reason_not_to_plan(const SweepPoint& point);
 // Throws ConfigError if a routing of the plan cannot be made: its parameters or its file.
 void check_routings(const Plan& plan);
 

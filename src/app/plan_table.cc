@@ -1,10 +1,12 @@
 #include "app/plan_table.h"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/experiment.h"
 #include "base/statistics.h"
 #include "base/text.h"
 #include "costs/ffn_work.h"
@@ -44,38 +46,53 @@ struct PlannedPoint {
   RowSummary expert_rows, rank_rows;                                       // over all layers
   double active_experts = 0;  // distinct experts with rows, mean over layers
   std::uint64_t checksum = 0;
-  int num_groups = 0, num_idle = 0;  // of a world whose size was given
+  std::optional<std::string> fitted_on;  // of placements that look at rows
+  int num_groups = 0, num_idle = 0;      // of a world whose size was given
 };
 
 std::string reason_in_world(const SweepPoint& point, int world_size) {
-  if (const auto reason = infeasible_reason(point)) return *reason;
+  if (const auto reason = reason_not_to_plan(point)) return *reason;
   if (world_size == 0 || point.ep_size <= world_size) return "";
   return fmt::format("ep_size {} needs more than {} ranks", point.ep_size, world_size);
+}
+
+// Tokens choose between replicas, so those need the routing itself, drawn again: kept for all
+// layers it would be the largest thing in memory.
+std::vector<std::int64_t> slot_rows(const SweepPoint& point, int layer, const Placement& placement,
+                                    const std::vector<std::int64_t>& rows_per_expert) {
+  if (point.redundant_slots == 0) return rows_per_slot(placement, rows_per_expert);
+  return rows_per_slot(placement, draw_trace(point, layer));
+}
+
+void place_rows(const SweepPoint& point, const RoutedRows& rows, PlannedPoint& planned) {
+  std::vector<std::int64_t> expert_rows, rank_rows;
+  for (int layer = 0; layer < point.layers; ++layer) {
+    const std::vector<std::int64_t>& experts = rows.of_layer[static_cast<std::size_t>(layer)];
+    const Placement placement = place_experts(point, layer, experts);
+    expert_rows.insert(expert_rows.end(), experts.begin(), experts.end());
+    const auto ranks = sum_by_rank(placement, slot_rows(point, layer, placement, experts));
+    rank_rows.insert(rank_rows.end(), ranks.begin(), ranks.end());
+    if (layer != 0) continue;  // layers differ in which experts a rank has, not in how many
+    for (const std::vector<int>& local : placement.experts_of_rank) {
+      planned.local_experts.push_back(static_cast<std::int64_t>(local.size()));
+    }
+    planned.weight_bytes = weight_bytes_per_rank(point.model, point.dtype, placement);
+    for (std::int64_t& bytes : planned.weight_bytes) bytes *= point.layers;
+  }
+  planned.expert_rows = summarize_rows(expert_rows);
+  planned.rank_rows = summarize_rows(rank_rows);
 }
 
 PlannedPoint plan_point(const SweepPoint& point, int world_size, RoutedRowsCache& cache) {
   PlannedPoint planned;
   planned.reason = reason_in_world(point, world_size);
   if (!planned.reason.empty()) return planned;
-  const Placement placement =
-      make_placement(point.placement, point.model.num_experts, point.ep_size);
-  for (const std::vector<int>& experts : placement.experts_of_rank) {
-    planned.local_experts.push_back(static_cast<std::int64_t>(experts.size()));
-  }
   for (const TokenRange& range : token_ranges(point))
     planned.tokens_per_rank.push_back(range.size());
-  planned.weight_bytes = weight_bytes_per_rank(point.model, point.dtype, placement);
-  for (std::int64_t& bytes : planned.weight_bytes) bytes *= point.layers;
   const RoutedRows& rows = cache.of(point);
   planned.checksum = rows.checksum;
-  std::vector<std::int64_t> expert_rows, rank_rows;
-  for (const std::vector<std::int64_t>& layer : rows.of_layer) {
-    expert_rows.insert(expert_rows.end(), layer.begin(), layer.end());
-    const auto ranks = rows_per_rank(placement, layer);
-    rank_rows.insert(rank_rows.end(), ranks.begin(), ranks.end());
-  }
-  planned.expert_rows = summarize_rows(expert_rows);
-  planned.rank_rows = summarize_rows(rank_rows);
+  planned.fitted_on = placement_fitted_on(point);
+  place_rows(point, rows, planned);
   planned.active_experts =
       (1 - planned.expert_rows.empty_fraction) * static_cast<double>(point.model.num_experts);
   if (world_size > 0) {
@@ -118,6 +135,7 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned) {
   json["feasible"] = planned.reason.empty();
   json["reason"] = planned.reason.empty() ? Json(nullptr) : Json(planned.reason);
   if (!planned.reason.empty()) return json;
+  json["placement_fitted_on"] = json_or_null(planned.fitted_on);
   json["local_experts"] = per_rank_json(planned.local_experts);
   json["tokens_per_rank"] = per_rank_json(planned.tokens_per_rank);
   json["rows_per_expert"] = rows_json(planned.expert_rows);
@@ -141,6 +159,7 @@ const std::vector<AxisColumn>& axis_columns() {
   static const std::vector<AxisColumn> columns = {
       {"routing", [](const SweepPoint& p) { return p.routing.label(); }},
       {"placement", [](const SweepPoint& p) { return p.placement; }},
+      {"redundant_slots", [](const SweepPoint& p) { return std::to_string(p.redundant_slots); }},
       {"transport", [](const SweepPoint& p) { return p.transport; }},
       {"grouped_gemm", [](const SweepPoint& p) { return p.grouped_gemm; }},
       {"dtype", [](const SweepPoint& p) { return std::string(to_string(p.dtype)); }},
@@ -189,6 +208,17 @@ const std::vector<TextColumn> kFactColumns = {{"tok/rank"},  {"experts"},
                                               {"rows max"},  {"max/mean"},
                                               {"MiB/rank"},  {"feasible", Align::left}};
 
+// What fitted placements show is better than what they will meet on other tokens.
+std::string fitted_note(const Plan& plan) {
+  std::set<std::string> notes;
+  for (const SweepPoint& point : plan.points) {
+    if (const auto fitted_on = placement_fitted_on(point)) {
+      notes.insert(fmt::format("placement {}: fitted on {}.\n", point.placement, *fitted_on));
+    }
+  }
+  return fmt::format("{}", fmt::join(notes, ""));
+}
+
 }  // namespace
 
 Json plan_json(const SweepSpec& spec, const Plan& plan, int world_size) {
@@ -224,9 +254,10 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, int world_size) 
     }
     if (!table.rows.empty()) text += fmt::format("\nconcurrency {}\n{}", mode, render(table));
   }
-  return text +
-         "\nM: rows per expert; rows: per rank; both over all layers. tokens: of one EP group. "
-         "MiB: expert weights.\n";
+  text +=
+      "\nM: rows per expert; rows: per rank; both over all layers. tokens: of one EP group. "
+      "experts: slots of a rank, replicas included. MiB: expert weights.\n";
+  return text + fitted_note(plan);
 }
 
 }  // namespace epsweep

@@ -98,7 +98,8 @@ std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
     const RankWork& work = *rank_point.work;
     own = kernel_refusal(work);
     if (own.empty()) {
-      const MemoryNeed need = memory_need(work.point, work.placement, work.max_recv_rows());
+      const MemoryNeed need =
+          memory_need(work.point, work.placements.front(), work.max_recv_rows());
       own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
     }
   }

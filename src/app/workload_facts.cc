@@ -24,11 +24,10 @@ void add(Traffic& total, const Traffic& layer) {
       std::max(total.max_remote_rows_received, layer.max_remote_rows_received);
 }
 
-std::vector<std::int64_t> rows_of_experts(const std::vector<std::int64_t>& rows,
-                                          const std::vector<int>& experts) {
-  std::vector<std::int64_t> own;
-  for (const int expert : experts) own.push_back(rows[static_cast<std::size_t>(expert)]);
-  return own;
+std::vector<std::int64_t> rows_of_rank(const std::vector<std::int64_t>& rows_per_slot,
+                                       const Placement& placement, std::size_t rank) {
+  return {rows_per_slot.begin() + placement.first_slot_of_rank[rank],
+          rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1]};
 }
 
 }  // namespace
@@ -38,24 +37,28 @@ PointWorkload workload_facts(const RankWork& work) {
   const std::int64_t row_bytes = point.model.expert_io_dim * bytes_of(point.dtype);
   PointWorkload facts;
   facts.ffn_of_rank.resize(static_cast<std::size_t>(point.ep_size));
-  for (const Trace& trace : work.traces) {
-    const std::vector<std::int64_t> rows = rows_per_expert(trace);
-    facts.rows_per_expert.push_back(rows);
-    facts.rows_per_rank.push_back(rows_per_rank(work.placement, rows));
-    add(facts.traffic, count_traffic(trace, work.placement, work.tokens_of_rank, row_bytes));
+  for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
+    const Trace& trace = work.traces[layer];
+    const Placement& placement = work.placements[layer];
+    const std::vector<std::int64_t> rows = rows_per_slot(placement, trace);
+    facts.rows_per_expert.push_back(rows_per_expert(trace));
+    facts.rows_per_rank.push_back(sum_by_rank(placement, rows));
+    add(facts.traffic, count_traffic(trace, placement, work.tokens_of_rank, row_bytes));
     add(facts.ffn, ffn_work(point.model, point.dtype, rows));
     for (std::size_t rank = 0; rank < facts.ffn_of_rank.size(); ++rank) {
       add(facts.ffn_of_rank[rank],
-          ffn_work(point.model, point.dtype,
-                   rows_of_experts(rows, work.placement.experts_of_rank[rank])));
+          ffn_work(point.model, point.dtype, rows_of_rank(rows, placement, rank)));
     }
   }
-  facts.weight_bytes_per_rank = weight_bytes_per_rank(point.model, point.dtype, work.placement);
+  // Layers differ in which experts a rank has, not in how many.
+  const Placement& placement = work.placements.front();
+  facts.weight_bytes_per_rank = weight_bytes_per_rank(point.model, point.dtype, placement);
   std::int64_t most_rows = 0;
   for (const std::vector<std::int64_t>& layer : facts.rows_per_rank) {
     most_rows = std::max(most_rows, *std::ranges::max_element(layer));
   }
-  facts.memory = memory_need(point, work.placement, most_rows);
+  facts.memory = memory_need(point, placement, most_rows);
+  facts.placement_fitted_on = placement_fitted_on(point);
   facts.routing_checksum = routing_checksum(work.traces);
   return facts;
 }

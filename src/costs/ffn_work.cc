@@ -3,9 +3,9 @@
 namespace epsweep {
 
 FfnWork ffn_work(const ModelShape& model, DType dtype,
-                 const std::vector<std::int64_t>& rows_per_expert) {
+                 const std::vector<std::int64_t>& rows_per_slot) {
   FfnWork work;
-  for (const std::int64_t rows : rows_per_expert) {
+  for (const std::int64_t rows : rows_per_slot) {
     work.routed_rows += rows;
     if (rows > 0) ++work.touched_experts;
   }

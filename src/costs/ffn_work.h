@@ -12,7 +12,7 @@ namespace epsweep {
 
 // flops = 2 * routed_rows * expert_params (multiply and add; activation not counted; padding not
 // counted). weight_bytes = touched_experts * expert_params * bytes of the dtype, where an expert is
-// touched if it has at least one row.
+// touched if it has at least one row; every replica counts by itself, as each is read where it is.
 struct FfnWork {
   std::int64_t routed_rows = 0;
   std::int64_t touched_experts = 0;
@@ -21,9 +21,9 @@ struct FfnWork {
 };
 
 FfnWork ffn_work(const ModelShape& model, DType dtype,
-                 const std::vector<std::int64_t>& rows_per_expert);
+                 const std::vector<std::int64_t>& rows_per_slot);
 
-// Weights resident on each EP rank: [ep_size], for one layer.
+// Weights resident on each EP rank, replicas included: [ep_size], for one layer.
 std::vector<std::int64_t> weight_bytes_per_rank(const ModelShape& model, DType dtype,
                                                 const Placement& placement);
 

@@ -13,8 +13,7 @@ namespace {
 void count_destinations(const Trace& trace, const Placement& placement, std::int64_t token,
                         std::size_t home, std::vector<std::int64_t>& last_token, Traffic& traffic) {
   for (const std::int32_t expert : trace.of_token(token)) {
-    const auto rank =
-        static_cast<std::size_t>(placement.rank_of_expert[static_cast<std::size_t>(expert)]);
+    const auto rank = static_cast<std::size_t>(placement.rank_of(expert, token));
     if (last_token[rank] == token) continue;
     last_token[rank] = token;
     ++traffic.b_copies;
@@ -48,7 +47,7 @@ std::vector<std::int64_t> send_matrix(const Trace& trace, const Placement& place
   for (std::size_t source = 0; source < ep_size; ++source) {
     for (std::int64_t t = tokens_of_rank[source].begin; t < tokens_of_rank[source].end; ++t) {
       for (const std::int32_t expert : trace.of_token(t)) {
-        const int rank = placement.rank_of_expert[static_cast<std::size_t>(expert)];
+        const int rank = placement.rank_of(expert, t);
         ++matrix[source * ep_size + static_cast<std::size_t>(rank)];
       }
     }

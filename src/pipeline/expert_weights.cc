@@ -36,14 +36,14 @@ Buffer gate_weights(const SweepPoint& point, int layer, Backend& backend) {
 }  // namespace
 
 GemmShape gate_up_shape(const RankWork& work) {
-  return {.num_experts = static_cast<int>(work.own_experts().size()),
+  return {.num_experts = work.num_own_slots(),
           .n = work.point.model.gate_up_cols(),
           .k = work.point.model.expert_io_dim,
           .dtype = work.point.dtype};
 }
 
 GemmShape down_shape(const RankWork& work) {
-  return {.num_experts = static_cast<int>(work.own_experts().size()),
+  return {.num_experts = work.num_own_slots(),
           .n = work.point.model.expert_io_dim,
           .k = work.point.model.ffn_dim,
           .dtype = work.point.dtype};
@@ -51,16 +51,20 @@ GemmShape down_shape(const RankWork& work) {
 
 std::string weights_key(const RankWork& work) {
   const SweepPoint& point = work.point;
+  std::string experts;
+  for (int layer = 0; layer < point.layers; ++layer) {
+    experts += join(work.own_experts(layer)) + ';';
+  }
   return fmt::format("{} layers={} seed={} dtype={} gemm={} experts={}",
                      to_json_line(model_shape_json(point.model)), point.layers, point.seed,
-                     to_string(point.dtype), point.grouped_gemm, join(work.own_experts()));
+                     to_string(point.dtype), point.grouped_gemm, experts);
 }
 
 ExpertWeights prepare_weights(const RankWork& work, Backend& backend, const GemmMaker& make_gemm) {
   const SweepPoint& point = work.point;
-  const std::vector<int>& experts = work.own_experts();
   ExpertWeights weights{.key = weights_key(work), .layers = {}};
   for (int layer = 0; layer < point.layers; ++layer) {
+    const std::vector<int>& experts = work.own_experts(layer);
     const auto expert_id = [&experts](int local) {
       return experts[static_cast<std::size_t>(local)];
     };

@@ -81,14 +81,15 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
       row_bytes_(work.point.model.expert_io_dim * bytes_of(work.point.dtype)) {
   const ModelShape& model = work.point.model;
   const auto num_ranks = static_cast<std::size_t>(work.point.ep_size);
-  const std::size_t num_local = work.own_experts().size();
+  const auto num_local = static_cast<std::size_t>(work.num_own_slots());
   const std::int64_t own = work.own_tokens().size() * model.top_k;
   const std::int64_t received = work.max_recv_rows();
-  send_counts_.resize(static_cast<std::size_t>(model.num_experts));
+  send_counts_.resize(work.placements.front().expert_of_slot.size());
   recv_counts_.resize(num_ranks * num_local);
   send_rows_.resize(num_ranks);
   recv_rows_.resize(num_ranks);
   rows_per_expert_.resize(num_local);
+  slot_of_assignment_.resize(static_cast<std::size_t>(own));
   position_.resize(static_cast<std::size_t>(own));
   expert_order_.resize(static_cast<std::size_t>(received));
 
@@ -151,7 +152,7 @@ void LayerPipeline::run_step(int layer, Stage stage) {
     case Stage::count_exchange:
       return count_exchange(layer);
     case Stage::permute:
-      return permute(layer);
+      return permute();
     case Stage::dispatch:
       return dispatch();
     case Stage::expert_ffn:
@@ -175,7 +176,9 @@ void LayerPipeline::count_exchange(int layer) {
   const DispatchPlan& plan = work_.dispatch[static_cast<std::size_t>(layer)];
   lane_->synchronize();
   std::ranges::fill(send_counts_, 0);
-  count_slots(plan.expert_of_assignment, work_.slot_of_expert, send_counts_);
+  assign_slots(work_.placements[static_cast<std::size_t>(layer)], plan.expert_of_assignment,
+               plan.tokens.begin, plan.top_k, slot_of_assignment_);
+  count_slots(slot_of_assignment_, send_counts_);
   transport_.exchange_counts(send_counts_, recv_counts_, work_.slots_of_rank);
   const auto num_local = static_cast<std::ptrdiff_t>(rows_per_expert_.size());
   auto sent = send_counts_.begin();
@@ -194,9 +197,8 @@ void LayerPipeline::count_exchange(int layer) {
              "more rows announced than the receive buffer holds");
 }
 
-void LayerPipeline::permute(int layer) {
-  const DispatchPlan& plan = work_.dispatch[static_cast<std::size_t>(layer)];
-  sort_by_slot(plan.expert_of_assignment, work_.slot_of_expert, send_counts_, position_);
+void LayerPipeline::permute() {
+  sort_by_slot(slot_of_assignment_, send_counts_, position_);
   const ModelShape& model = work_.point.model;
   backend_.token_ops().scatter_rows(*lane_, tokens_, model.hidden_dim * bytes_of(work_.point.dtype),
                                     model.top_k, position_, row_bytes_, send_);

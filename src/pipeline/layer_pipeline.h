@@ -41,7 +41,7 @@ class LayerPipeline {
   void run_step(int layer, Stage stage);
   void router(int layer);
   void count_exchange(int layer);
-  void permute(int layer);
+  void permute();
   void dispatch();
   void expert_ffn(int layer);
   void combine();
@@ -59,7 +59,7 @@ class LayerPipeline {
 
   // Host-side results of the count exchange and the sorts, sized for the largest layer.
   std::vector<std::int64_t> send_counts_, recv_counts_, send_rows_, recv_rows_, rows_per_expert_;
-  std::vector<std::int32_t> position_, expert_order_;
+  std::vector<std::int32_t> slot_of_assignment_, position_, expert_order_;
   std::int64_t num_recv_rows_ = 0;
 
   Buffer tokens_, own_choice_, weights_of_choice_;

@@ -10,18 +10,20 @@ std::int64_t RankWork::max_recv_rows() const {
   return rows;
 }
 
-std::vector<std::int64_t> covering_tokens(const Trace& trace) {
-  std::vector<bool> seen(static_cast<std::size_t>(trace.num_experts));
+std::vector<std::int64_t> covering_tokens(const Trace& trace, const Placement& placement) {
+  std::vector<bool> seen(placement.expert_of_slot.size());
   std::vector<std::int64_t> tokens;
   // Tokens that add many experts first: half as many tokens as in one pass.
   for (int wanted = trace.top_k; wanted >= 1; wanted /= 2) {
     for (std::int64_t token = 0; token < trace.num_tokens; ++token) {
+      const auto slot_of = [&placement, token](std::int32_t expert) {
+        return static_cast<std::size_t>(placement.slot_of(expert, token));
+      };
       const auto experts = trace.of_token(token);
-      const auto num_new = std::ranges::count_if(experts, [&seen](std::int32_t expert) {
-        return !seen[static_cast<std::size_t>(expert)];
-      });
+      const auto num_new = std::ranges::count_if(
+          experts, [&](std::int32_t expert) { return !seen[slot_of(expert)]; });
       if (num_new < wanted) continue;
-      for (const std::int32_t expert : experts) seen[static_cast<std::size_t>(expert)] = true;
+      for (const std::int32_t expert : experts) seen[slot_of(expert)] = true;
       tokens.push_back(token);
     }
   }
@@ -33,20 +35,20 @@ RankWork plan_rank_work(const SweepPoint& point, int ep_rank) {
   RankWork work;
   work.point = point;
   work.ep_rank = ep_rank;
-  work.placement = make_placement(point.placement, point.model.num_experts, point.ep_size);
   work.tokens_of_rank = token_ranges(point);
-  work.slot_of_expert = slot_of_expert(work.placement);
-  for (const std::vector<int>& experts : work.placement.experts_of_rank) {
-    work.slots_of_rank.push_back(static_cast<int>(experts.size()));
-  }
   const TokenRange own = work.own_tokens();
   for (int layer = 0; layer < point.layers; ++layer) {
     work.traces.push_back(draw_trace(point, layer));
     const Trace& trace = work.traces.back();
-    work.dispatch.push_back(plan_dispatch(trace, work.placement, work.tokens_of_rank, ep_rank));
-    std::vector<std::int64_t> tokens = covering_tokens(trace);
+    work.placements.push_back(place_experts(point, layer, rows_per_expert(trace)));
+    work.dispatch.push_back(
+        plan_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));
+    std::vector<std::int64_t> tokens = covering_tokens(trace, work.placements.back());
     std::erase_if(tokens, [own](std::int64_t t) { return t < own.begin || t >= own.end; });
     work.check_tokens.push_back(std::move(tokens));
+  }
+  for (const std::vector<int>& experts : work.placements.front().experts_of_rank) {
+    work.slots_of_rank.push_back(static_cast<int>(experts.size()));
   }
   return work;
 }

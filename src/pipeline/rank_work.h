@@ -14,17 +14,18 @@ namespace epsweep {
 struct RankWork {
   SweepPoint point;
   int ep_rank = 0;
-  Placement placement;
   std::vector<TokenRange> tokens_of_rank;               // [ep_size]
-  std::vector<std::int32_t> slot_of_expert;             // [num_experts], position in send order
-  std::vector<int> slots_of_rank;                       // [ep_size], experts each rank owns
+  std::vector<int> slots_of_rank;                       // [ep_size], the same in all layers
+  std::vector<Placement> placements;                    // [layers]
   std::vector<Trace> traces;                            // [layers], the whole group's routing
   std::vector<DispatchPlan> dispatch;                   // [layers], this rank's part
   std::vector<std::vector<std::int64_t>> check_tokens;  // [layers], own tokens to recompute
 
   TokenRange own_tokens() const { return tokens_of_rank[static_cast<std::size_t>(ep_rank)]; }
-  const std::vector<int>& own_experts() const {
-    return placement.experts_of_rank[static_cast<std::size_t>(ep_rank)];
+  int num_own_slots() const { return slots_of_rank[static_cast<std::size_t>(ep_rank)]; }
+  const std::vector<int>& own_experts(int layer) const {
+    return placements[static_cast<std::size_t>(layer)]
+        .experts_of_rank[static_cast<std::size_t>(ep_rank)];
   }
   // Over the layers.
   std::int64_t max_recv_rows() const;
@@ -33,7 +34,8 @@ struct RankWork {
 // Throws ConfigError where the routing does not fit the model.
 RankWork plan_rank_work(const SweepPoint& point, int ep_rank);
 
-// Tokens, ascending, whose recomputation touches every expert that has rows; chosen greedily.
-std::vector<std::int64_t> covering_tokens(const Trace& trace);
+// Tokens, ascending, whose recomputation touches every slot that has rows, so every replica of
+// every expert that is used; chosen greedily.
+std::vector<std::int64_t> covering_tokens(const Trace& trace, const Placement& placement);
 
 }  // namespace epsweep

@@ -22,9 +22,19 @@ struct DistributionInfo {
   std::vector<ParamSpec> params;  // a file parameter has no default and is required
 };
 
+// How a placement fills slots: one for every expert, near-equal shares of them on all ranks; or
+// more slots than experts where that is asked for, and the same number on every rank.
+enum class SlotRule { one_per_expert, equal_per_rank };
+
+struct PlacementInfo {
+  std::string name;
+  SlotRule slot_rule = SlotRule::one_per_expert;
+};
+
 struct Catalogs {
   std::vector<DistributionInfo> distributions;
-  std::vector<std::string> placements, transports, grouped_gemms;
+  std::vector<PlacementInfo> placements;
+  std::vector<std::string> transports, grouped_gemms;
 };
 
 }  // namespace epsweep

@@ -14,10 +14,11 @@ namespace {
 // The axes that only change what runs, not the load: the innermost ones.
 void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepPoint>& points) {
   for (const Routing& routing : spec.routing) {
-    for (const std::string& placement : spec.placement) {
+    for (const PlacementChoice& placement : spec.placement) {
       for (const std::string& transport : spec.transport) {
         point.routing = routing;
-        point.placement = placement;
+        point.placement = placement.name;
+        point.redundant_slots = placement.redundant_slots;
         point.transport = transport;
         point.index = static_cast<int>(points.size());
         points.push_back(point);

@@ -72,18 +72,20 @@ std::string point_label(const SweepPoint& point) {
   const std::string load = point.concurrency.mode == ConcurrencyMode::listed
                                ? fmt::format("{} tokens", point.tokens_global())
                                : std::to_string(point.concurrency.tokens);
+  const std::string placement = point.redundant_slots == 0
+                                    ? point.placement
+                                    : fmt::format("{}+{}", point.placement, point.redundant_slots);
   return fmt::format("EP{} {} {} {} {} {} {}", point.ep_size, to_string(point.concurrency.mode),
-                     load, point.routing.label(), point.placement, point.transport,
-                     point.grouped_gemm);
+                     load, point.routing.label(), placement, point.transport, point.grouped_gemm);
 }
 
 std::optional<std::string> infeasible_reason(const SweepPoint& point) {
-  if (point.ep_size > point.model.num_experts && !point.allow_empty_ranks) {
+  if (point.ep_size > point.model.num_experts + point.redundant_slots && !point.allow_empty_ranks) {
     return fmt::format(
         "ep_size {} exceeds the {} experts of {}; allow_empty_ranks: true runs it "
         "with {} ranks that own none",
         point.ep_size, point.model.num_experts, point.model.name,
-        point.ep_size - point.model.num_experts);
+        point.ep_size - point.model.num_experts - point.redundant_slots);
   }
   if (point.concurrency.mode == ConcurrencyMode::listed &&
       point.concurrency.tokens_per_rank.size() != static_cast<std::size_t>(point.ep_size)) {
@@ -110,6 +112,7 @@ Json point_axes_json(const SweepPoint& point) {
                      : Json(point.concurrency.tokens)},
       {"routing", routing_json(point.routing)},
       {"placement", point.placement},
+      {"redundant_slots", point.redundant_slots},
       {"transport", point.transport},
       {"grouped_gemm", point.grouped_gemm},
       {"dtype", to_string(point.dtype)},

@@ -17,6 +17,7 @@ struct SweepPoint {
   Concurrency concurrency;
   Routing routing;
   std::string placement;
+  int redundant_slots = 0;  // beyond one for each expert
   std::string transport;
   std::string grouped_gemm;
   DType dtype = DType::bf16;
@@ -53,7 +54,7 @@ std::string point_id(const SweepPoint& point);
 // "EP8 fixed_global 256 zipf(zipf_alpha=1.2)": for messages and progress lines.
 std::string point_label(const SweepPoint& point);
 
-// Why the point cannot run whatever the machine; absent if it can.
+// Why the point cannot run whatever the machine and the placement; absent if it can.
 std::optional<std::string> infeasible_reason(const SweepPoint& point);
 
 // Every field; the model's only in the second.

@@ -1,5 +1,6 @@
 #include "plan/sweep_spec.h"
 
+#include <algorithm>
 #include <filesystem>
 
 namespace epsweep {
@@ -12,6 +13,10 @@ Json concurrency_json(const SweepSpec& spec) {
         load.mode == ConcurrencyMode::listed ? Json(load.tokens_per_rank) : Json(load.tokens));
   }
   return json;
+}
+
+void add_once(const Json& value, Json& list) {
+  if (std::ranges::find(list, value) == list.end()) list.push_back(value);
 }
 
 }  // namespace
@@ -34,13 +39,19 @@ Json sweep_spec_json(const SweepSpec& spec) {
   for (const Routing& one : spec.routing) routing.push_back(routing_json(one));
   for (const DType dtype : spec.dtype) dtypes.push_back(to_string(dtype));
   for (const Mapping mapping : spec.mapping) mappings.push_back(to_string(mapping));
+  Json placements = Json::array(), redundant_slots = Json::array();
+  for (const PlacementChoice& choice : spec.placement) {
+    add_once(choice.name, placements);
+    add_once(choice.redundant_slots, redundant_slots);
+  }
   return {{"name", spec.name},
           {"description", spec.description},
           {"model", model_shape_json(spec.model)},
           {"ep_sizes", spec.ep_sizes},
           {"concurrency", concurrency_json(spec)},
           {"routing", std::move(routing)},
-          {"placement", spec.placement},
+          {"placement", std::move(placements)},
+          {"redundant_slots", std::move(redundant_slots)},
           {"transport", spec.transport},
           {"grouped_gemm", spec.grouped_gemm},
           {"dtype", std::move(dtypes)},

@@ -64,6 +64,12 @@ struct Routing {
   std::string label() const;                    // "zipf(zipf_alpha=1.2)"
 };
 
+// A placement, and how many slots it has beyond one for each expert.
+struct PlacementChoice {
+  std::string name;
+  int redundant_slots = 0;
+};
+
 struct SweepSpec {
   std::string name;
   std::string description;
@@ -71,7 +77,9 @@ struct SweepSpec {
   std::vector<int> ep_sizes;
   std::vector<Concurrency> concurrency;
   std::vector<Routing> routing;
-  std::vector<std::string> placement;
+  // Every count of `redundant_slots` with the placements that take them; the others once, with
+  // none.
+  std::vector<PlacementChoice> placement;
   std::vector<std::string> transport;
   std::vector<std::string> grouped_gemm;
   std::vector<DType> dtype;

@@ -16,19 +16,16 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::int64_t kMaxEpSize = 65'536;
+constexpr std::int64_t kMaxRedundantSlots = 1'000'000;
 constexpr std::int64_t kMaxTokens = 100'000'000;
 constexpr std::int64_t kMaxIterations = 1'000'000;
 
-const std::vector<std::string> kTopKeys = {"name",         "description",
-                                           "model",        "ep_sizes",
-                                           "concurrency",  "routing",
-                                           "placement",    "transport",
-                                           "grouped_gemm", "dtype",
-                                           "mapping",      "groups",
-                                           "weight_cache", "allow_empty_ranks",
-                                           "layers",       "warmup",
-                                           "iterations",   "repeats",
-                                           "seed",         "step"};
+const std::vector<std::string> kTopKeys = {
+    "name",    "description", "model",           "ep_sizes",     "concurrency",
+    "routing", "placement",   "redundant_slots", "transport",    "grouped_gemm",
+    "dtype",   "mapping",     "groups",          "weight_cache", "allow_empty_ranks",
+    "layers",  "warmup",      "iterations",      "repeats",      "seed",
+    "step"};
 const std::vector<std::string> kConcurrencyKeys = {"fixed_global", "fixed_per_rank",
                                                    "tokens_per_rank"};
 
@@ -227,6 +224,38 @@ ModelShape read_model(const YamlNode& node, const std::string& file, const SpecS
   return read_model_shape(own_keys, base);
 }
 
+// Placements without replicas appear once; a count that none of the placements takes is refused.
+std::vector<PlacementChoice> read_placements(const MapReader& top,
+                                             const std::vector<PlacementInfo>& known) {
+  std::vector<std::string> names, replicating, chosen = {"contiguous"};
+  for (const PlacementInfo& info : known) {
+    names.push_back(info.name);
+    if (info.slot_rule == SlotRule::equal_per_rank) replicating.push_back(info.name);
+  }
+  if (const YamlNode* node = top.find("placement")) chosen = read_names(*node, names);
+  const auto replicates = [&](const std::string& name) {
+    return std::ranges::find(replicating, name) != replicating.end();
+  };
+  std::vector<int> counts = {0};
+  if (const YamlNode* node = top.find("redundant_slots")) {
+    counts.clear();
+    for (const YamlNode* item : read_items(*node)) {
+      counts.push_back(static_cast<int>(read_count(*item, 0, kMaxRedundantSlots)));
+      if (counts.back() == 0 || std::ranges::any_of(chosen, replicates)) continue;
+      fail_at(*item, fmt::format("placement {} has no replicas; those that have: {}", join(chosen),
+                                 join(replicating)));
+    }
+    refuse_repeats(*node, counts, [](int count) { return std::to_string(count); });
+  }
+  std::vector<PlacementChoice> choices;
+  for (const std::string& name : chosen) {
+    for (const int count : replicates(name) ? counts : std::vector{0}) {
+      choices.push_back({.name = name, .redundant_slots = count});
+    }
+  }
+  return choices;
+}
+
 // The axes that are lists of names or numbers.
 void read_axes(const MapReader& top, const SpecSources& sources, SweepSpec& spec) {
   const YamlNode& ep_sizes = top.require("ep_sizes");
@@ -239,7 +268,7 @@ void read_axes(const MapReader& top, const SpecSources& sources, SweepSpec& spec
     const YamlNode* node = top.find(key);
     return node == nullptr ? std::vector<std::string>{otherwise} : read_names(*node, known);
   };
-  spec.placement = names_or("placement", sources.catalogs.placements, "contiguous");
+  spec.placement = read_placements(top, sources.catalogs.placements);
   spec.transport = names_or("transport", sources.catalogs.transports, "pairwise");
   spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms, "onednn");
   const YamlNode* dtype = top.find("dtype");

@@ -34,8 +34,8 @@ void add_identity(std::vector<CsvColumn>& columns) {
   add_group("", "point", {"ep_size", "concurrency", "tokens", "tokens_global"}, columns);
   columns.push_back({"routing", routing_text});
   add_group("", "point",
-            {"placement", "transport", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache",
-             "layers", "warmup", "iterations", "repeat", "seed", "step"},
+            {"placement", "redundant_slots", "transport", "grouped_gemm", "dtype", "mapping",
+             "groups", "weight_cache", "layers", "warmup", "iterations", "repeat", "seed", "step"},
             columns);
   add_group("", "", {"world_size", "num_groups", "num_active_ranks", "idle_ranks"}, columns);
   columns.push_back(at_path("routing_checksum", "routing_checksum"));

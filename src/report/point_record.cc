@@ -98,13 +98,14 @@ Json m_distribution_json(const PointRecordInput& input) {
 }
 
 void put_workload(const PointRecordInput& input, Json& record) {
-  for (const char* key : {"routing_checksum", "rows_per_expert", "rows_per_rank", "m_distribution",
-                          "bytes", "ffn", "memory"}) {
+  for (const char* key : {"routing_checksum", "placement_fitted_on", "rows_per_expert",
+                          "rows_per_rank", "m_distribution", "bytes", "ffn", "memory"}) {
     record[key] = nullptr;
   }
   if (!input.workload.has_value()) return;
   const PointWorkload& work = *input.workload;
   record["routing_checksum"] = hex64(work.routing_checksum);
+  record["placement_fitted_on"] = json_or_null(work.placement_fitted_on);
   record["rows_per_expert"] = rows_json(work.rows_per_expert);
   record["rows_per_rank"] = rows_json(work.rows_per_rank);
   record["m_distribution"] = m_distribution_json(input);

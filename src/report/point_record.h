@@ -44,6 +44,7 @@ struct PointWorkload {
   std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
   MemoryNeed memory;
   std::uint64_t routing_checksum = 0;
+  std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
 };
 
 // One of the two grouped GEMMs: one group, one iteration, all layers.

@@ -152,8 +152,8 @@ std::vector<Axis> make_axes() {
   std::vector<Axis> axes = {
       {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }}};
   for (const std::string name :
-       {"placement", "transport", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache",
-        "layers", "warmup", "iterations", "seed", "step", "repeat"}) {
+       {"placement", "redundant_slots", "transport", "grouped_gemm", "dtype", "mapping", "groups",
+        "weight_cache", "layers", "warmup", "iterations", "seed", "step", "repeat"}) {
     axes.push_back({name, plain("point." + name)});
   }
   axes.push_back({"run", [](const TableRow& row) { return row.dir; }});

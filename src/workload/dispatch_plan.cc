@@ -14,8 +14,10 @@ void plan_send(const Trace& trace, const Placement& placement, DispatchPlan& pla
                        .subspan(static_cast<std::size_t>(plan.tokens.begin * plan.top_k),
                                 static_cast<std::size_t>(plan.num_assignments()));
   plan.expert_of_assignment.assign(own.begin(), own.end());
-  plan.send_rows_per_slot.assign(static_cast<std::size_t>(placement.num_experts), 0);
-  count_slots(plan.expert_of_assignment, slot_of_expert(placement), plan.send_rows_per_slot);
+  plan.send_rows_per_slot.assign(placement.expert_of_slot.size(), 0);
+  std::vector<std::int32_t> slots(own.size());
+  assign_slots(placement, plan.expert_of_assignment, plan.tokens.begin, plan.top_k, slots);
+  count_slots(slots, plan.send_rows_per_slot);
   auto slot = plan.send_rows_per_slot.begin();
   for (const std::vector<int>& experts : placement.experts_of_rank) {
     const auto end = slot + static_cast<std::ptrdiff_t>(experts.size());
@@ -27,18 +29,22 @@ void plan_send(const Trace& trace, const Placement& placement, DispatchPlan& pla
 void plan_receive(const Trace& trace, const Placement& placement,
                   const std::vector<TokenRange>& tokens_of_rank, int ep_rank, DispatchPlan& plan) {
   const auto num_local = static_cast<std::size_t>(plan.num_local_experts);
+  const int first = placement.first_slot_of_rank[static_cast<std::size_t>(ep_rank)];
+  const int end = first + plan.num_local_experts;
   plan.recv_rows_per_slot.assign(tokens_of_rank.size() * num_local, 0);
   plan.recv_rows.assign(tokens_of_rank.size(), 0);
   plan.rows_per_expert.assign(num_local, 0);
   for (std::size_t source = 0; source < tokens_of_rank.size(); ++source) {
     const TokenRange tokens = tokens_of_rank[source];
-    for (std::int64_t a = tokens.begin * plan.top_k; a < tokens.end * plan.top_k; ++a) {
-      const auto expert = static_cast<std::size_t>(trace.experts[static_cast<std::size_t>(a)]);
-      if (placement.rank_of_expert[expert] != ep_rank) continue;
-      const auto local = static_cast<std::size_t>(placement.local_index_of_expert[expert]);
-      ++plan.recv_rows_per_slot[source * num_local + local];
-      ++plan.recv_rows[source];
-      ++plan.rows_per_expert[local];
+    for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
+      for (const std::int32_t expert : trace.of_token(token)) {
+        const std::int32_t slot = placement.slot_of(expert, token);
+        if (slot < first || slot >= end) continue;
+        const auto local = static_cast<std::size_t>(slot - first);
+        ++plan.recv_rows_per_slot[source * num_local + local];
+        ++plan.recv_rows[source];
+        ++plan.rows_per_expert[local];
+      }
     }
   }
 }
@@ -69,29 +75,27 @@ DispatchPlan plan_dispatch(const Trace& trace, const Placement& placement,
   return plan;
 }
 
-std::vector<std::int32_t> slot_of_expert(const Placement& placement) {
-  std::vector<std::int32_t> slots(static_cast<std::size_t>(placement.num_experts));
-  std::int32_t slot = 0;
-  for (const std::vector<int>& experts : placement.experts_of_rank) {
-    for (const int expert : experts) slots[static_cast<std::size_t>(expert)] = slot++;
-  }
-  return slots;
-}
-
-void count_slots(std::span<const std::int32_t> expert_of_assignment,
-                 std::span<const std::int32_t> slot_of_expert, std::span<std::int64_t> counts) {
-  for (const std::int32_t expert : expert_of_assignment) {
-    ++counts[static_cast<std::size_t>(slot_of_expert[static_cast<std::size_t>(expert)])];
+void assign_slots(const Placement& placement, std::span<const std::int32_t> expert_of_assignment,
+                  std::int64_t first_token, int top_k, std::span<std::int32_t> slot_of_assignment) {
+  const auto per_token = static_cast<std::size_t>(top_k);
+  std::int64_t token = first_token;
+  for (std::size_t begin = 0; begin < expert_of_assignment.size(); begin += per_token, ++token) {
+    for (std::size_t a = begin; a < begin + per_token; ++a) {
+      slot_of_assignment[a] = placement.slot_of(expert_of_assignment[a], token);
+    }
   }
 }
 
-void sort_by_slot(std::span<const std::int32_t> expert_of_assignment,
-                  std::span<const std::int32_t> slot_of_expert, std::span<std::int64_t> counts,
+void count_slots(std::span<const std::int32_t> slot_of_assignment, std::span<std::int64_t> counts) {
+  for (const std::int32_t slot : slot_of_assignment) ++counts[static_cast<std::size_t>(slot)];
+}
+
+void sort_by_slot(std::span<const std::int32_t> slot_of_assignment, std::span<std::int64_t> counts,
                   std::span<std::int32_t> position) {
   std::exclusive_scan(counts.begin(), counts.end(), counts.begin(), std::int64_t{0});
-  for (std::size_t a = 0; a < expert_of_assignment.size(); ++a) {
-    const std::int32_t slot = slot_of_expert[static_cast<std::size_t>(expert_of_assignment[a])];
-    position[a] = static_cast<std::int32_t>(counts[static_cast<std::size_t>(slot)]++);
+  for (std::size_t a = 0; a < slot_of_assignment.size(); ++a) {
+    const auto slot = static_cast<std::size_t>(slot_of_assignment[a]);
+    position[a] = static_cast<std::int32_t>(counts[slot]++);
   }
 }
 

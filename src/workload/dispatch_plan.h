@@ -12,9 +12,10 @@
 namespace epsweep {
 
 // Order of things. An assignment is (own token t, choice j), numbered t * top_k + j with t counted
-// from the rank's first token. Send order: by destination rank, then local expert there, then
-// token. Receive order: by source rank, then local expert, then token. Expert order: by local
-// expert, then source rank, then token; the order grouped GEMMs work in.
+// from the rank's first token. A local expert is what one of the rank's slots holds; replicas on
+// one rank are several. Send order: by destination rank, then local expert there, then token.
+// Receive order: by source rank, then local expert, then token. Expert order: by local expert, then
+// source rank, then token; the order grouped GEMMs work in.
 struct DispatchPlan {
   int ep_size = 0;
   int top_k = 0;
@@ -24,7 +25,7 @@ struct DispatchPlan {
 
   std::vector<std::int64_t> send_rows;  // [ep_size]
   std::vector<std::int64_t> recv_rows;  // [ep_size]
-  // Rows for each (destination rank, its local expert), in send order: [num_experts].
+  // Rows for each (destination rank, its local expert), in send order: [num_slots].
   std::vector<std::int64_t> send_rows_per_slot;
   // Rows from each source for each local expert: [ep_size][num_local_experts].
   std::vector<std::int64_t> recv_rows_per_slot;
@@ -39,17 +40,17 @@ struct DispatchPlan {
 DispatchPlan plan_dispatch(const Trace& trace, const Placement& placement,
                            const std::vector<TokenRange>& tokens_of_rank, int ep_rank);
 
-// For each expert id its position in send order (by owning rank, then local index): [num_experts].
-std::vector<std::int32_t> slot_of_expert(const Placement& placement);
-
-// The two halves of a counting sort of assignments by slot; also what the timed stages run.
+// The three steps that put assignments into send order; also what the timed stages run.
+// slot_of_assignment[a] = the slot that serves assignment a of tokens first_token, first_token + 1,
+// ... of the group's C.
+void assign_slots(const Placement& placement, std::span<const std::int32_t> expert_of_assignment,
+                  std::int64_t first_token, int top_k, std::span<std::int32_t> slot_of_assignment);
+// The two halves of a counting sort of assignments by slot.
 // counts[slot] = how many assignments go there; counts must be zeroed, one entry per slot.
-void count_slots(std::span<const std::int32_t> expert_of_assignment,
-                 std::span<const std::int32_t> slot_of_expert, std::span<std::int64_t> counts);
+void count_slots(std::span<const std::int32_t> slot_of_assignment, std::span<std::int64_t> counts);
 // position[a] = row of assignment a in send order; stable. counts as from count_slots() on entry,
 // destroyed.
-void sort_by_slot(std::span<const std::int32_t> expert_of_assignment,
-                  std::span<const std::int32_t> slot_of_expert, std::span<std::int64_t> counts,
+void sort_by_slot(std::span<const std::int32_t> slot_of_assignment, std::span<std::int64_t> counts,
                   std::span<std::int32_t> position);
 // expert_order for the counts a rank received: [num_sources][num_local_experts].
 void order_by_expert(std::span<const std::int64_t> recv_rows_per_slot, int num_sources,

@@ -1,35 +1,104 @@
-// Which EP rank owns which expert.
+// Which expert sits in which slot, and which slots each EP rank holds.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "base/random.h"
 #include "base/registry.h"
+#include "plan/catalogs.h"
+#include "plan/sweep_point.h"
+#include "workload/trace.h"
 
 namespace epsweep {
 
+// A slot is a physical place for one expert's weights. Slots are numbered by rank, so that slot
+// order is send order; an expert in several slots has replicas.
 struct Placement {
   int num_experts = 0;
   int ep_size = 0;
-  std::vector<int> rank_of_expert;                // [num_experts]
-  std::vector<int> local_index_of_expert;         // [num_experts], position on its rank
-  std::vector<std::vector<int>> experts_of_rank;  // [ep_size], in local order; may be empty
+  std::vector<int> expert_of_slot;                // [num_slots]
+  std::vector<int> rank_of_slot;                  // [num_slots]
+  std::vector<int> first_slot_of_rank;            // [ep_size + 1]
+  std::vector<std::vector<int>> experts_of_rank;  // [ep_size], by local slot; may be empty
+  std::vector<std::int32_t> slots_by_expert;      // [num_slots], ascending within an expert
+  std::vector<std::int32_t> first_of_expert;      // [num_experts + 1], into slots_by_expert
+
+  int num_slots() const { return static_cast<int>(expert_of_slot.size()); }
+
+  std::span<const std::int32_t> slots_of_expert(std::int32_t expert) const {
+    const auto at = static_cast<std::size_t>(expert);
+    const auto begin = static_cast<std::size_t>(first_of_expert[at]);
+    const auto end = static_cast<std::size_t>(first_of_expert[at + 1]);
+    return std::span(slots_by_expert).subspan(begin, end - begin);
+  }
+
+  // The slot that serves a token of the group's C: a hash of its global index chooses among the
+  // replicas, so every rank agrees without talking. A plain remainder would follow any regularity
+  // of the token order.
+  std::int32_t slot_of(std::int32_t expert, std::int64_t token) const {
+    const std::span<const std::int32_t> slots = slots_of_expert(expert);
+    if (slots.size() == 1) return slots.front();
+    const std::uint64_t hash = mix64(static_cast<std::uint64_t>(token) + 1) >> 32;
+    return slots[(hash * slots.size()) >> 32];
+  }
+  int rank_of(std::int32_t expert, std::int64_t token) const {
+    return rank_of_slot[static_cast<std::size_t>(slot_of(expert, token))];
+  }
 };
+
+// What a placement may depend on.
+struct PlacementContext {
+  int num_experts = 0;
+  int ep_size = 0;
+  int redundant_slots = 0;
+  std::uint64_t seed = 0;
+  int layer = 0;
+  // Of the routing it is fitted to; empty where nothing is known.
+  std::span<const std::int64_t> rows_per_expert = {};
+
+  int num_slots() const { return num_experts + redundant_slots; }
+};
+
+// Whether a placement can be fitted at all, and so flatters itself on the rows it was fitted to.
+enum class FittedTo { nothing, rows };
 
 struct PlacementEntry {
   std::string name;
   std::string summary;
-  // Owning EP rank of every expert; local order is by expert id.
-  std::vector<int> (*rank_of_expert)(int num_experts, int ep_size) = nullptr;
+  SlotRule slot_rule = SlotRule::one_per_expert;
+  FittedTo fitted_to = FittedTo::nothing;
+  // The expert in every slot: [num_slots]. Slots are dealt to ranks in near-equal consecutive
+  // shares, larger ones first.
+  std::vector<int> (*expert_of_slot)(const PlacementContext& context) = nullptr;
 };
 
 using PlacementCatalog = Registry<PlacementEntry>;
 
-// Every expert is owned exactly once and rank sizes differ by at most one in the shipped
-// placements; ranks beyond num_experts own none.
-Placement make_placement(const std::string& name, int num_experts, int ep_size);
+// Every expert has a slot, and slot counts of ranks differ by at most one; ranks beyond the slots
+// have none.
+Placement make_placement(const std::string& name, const PlacementContext& context);
+// The point's placement in one layer, fitted to that layer's own rows if it looks at rows at all.
+Placement place_experts(const SweepPoint& point, int layer,
+                        std::span<const std::int64_t> rows_per_expert);
 
-// Rows that land on each EP rank.
+// Why the point's slots cannot be dealt to its ranks; absent if they can.
+std::optional<std::string> slot_refusal(const SweepPoint& point);
+// What the point's placement was fitted to; absent if it does not look at rows.
+std::optional<std::string> placement_fitted_on(const SweepPoint& point);
+
+// Rows that reach each slot: [num_slots].
+std::vector<std::int64_t> rows_per_slot(const Placement& placement, const Trace& trace);
+// The same where no expert has replicas, so that its rows need no tokens to be dealt.
+std::vector<std::int64_t> rows_per_slot(const Placement& placement,
+                                        const std::vector<std::int64_t>& rows_per_expert);
+// Rows that land on each EP rank: [ep_size].
+std::vector<std::int64_t> sum_by_rank(const Placement& placement,
+                                      const std::vector<std::int64_t>& rows_per_slot);
+// The same where no expert has replicas.
 std::vector<std::int64_t> rows_per_rank(const Placement& placement,
                                         const std::vector<std::int64_t>& rows_per_expert);
 

@@ -84,6 +84,37 @@ TEST(Plan, CaseC14SeedAndStepChangeTheRouting) {
   EXPECT_EQ(checksum("--set seed=8"), checksum("--set seed=8"));
 }
 
+TEST(Plan, ReplicasBalanceRanksAndLeaveTheRoutingAlone) {
+  const std::string text = toy_experiment(
+      {kShapeS, "ep_sizes: [32]", "concurrency: {fixed_global: [4096]}",
+       "routing: lognormal_blocks", "placement: [contiguous, eplb]", "redundant_slots: [0, 32]"});
+  const Json points = plan_points(text);
+  ASSERT_EQ(points.size(), 3U);
+  std::vector<double> imbalance;
+  for (const Json& point : points) {
+    imbalance.push_back(point["rows_per_rank"]["max_over_mean"].get<double>());
+    EXPECT_EQ(point["routing_checksum"], points[0]["routing_checksum"]);
+    EXPECT_EQ(point["rows_per_expert"], points[0]["rows_per_expert"]);
+    EXPECT_EQ(point["rows_per_rank"]["mean"], 1024);
+  }
+  EXPECT_GT(imbalance[0], 1.5);
+  EXPECT_LT(imbalance[1], imbalance[0]);
+  EXPECT_LT(imbalance[2], 1.2);
+  EXPECT_EQ(points[0]["placement_fitted_on"], nullptr);
+  EXPECT_EQ(points[2]["placement_fitted_on"], "own trace (in-sample)");
+  EXPECT_EQ(points[2]["redundant_slots"], 32);
+  EXPECT_EQ(points[2]["local_experts"], 9);
+  EXPECT_EQ(points[2]["weight_bytes_per_rank"], 9LL * 44'040'192 * 2);
+}
+
+TEST(Plan, CaseC41SlotsThatDoNotDivideNameWhatWould) {
+  const Json points = plan_points(
+      toy_experiment({kShapeS, "ep_sizes: [8, 24]", "placement: eplb", "routing: balanced"}));
+  EXPECT_EQ(points[0]["feasible"], true);
+  EXPECT_THAT(points[1]["reason"].get<std::string>(),
+              AllOf(HasSubstr("ep_size 24"), HasSubstr("the smallest that is: 8")));
+}
+
 TEST(Plan, WorldSizeDecidesGroupsAndFeasibility) {
   const Json points = plan_points(toy_experiment({"ep_sizes: [2, 4, 8]"}), "--world 6");
   EXPECT_EQ(points[0]["num_groups"], 3);

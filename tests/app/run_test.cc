@@ -107,6 +107,26 @@ TEST(Run, CaseC06EpSizeBelowTheWorld) {
   EXPECT_THAT(uneven.records.at(0)["idle_ranks"], ElementsAre(4));
 }
 
+TEST(Run, ReplicasOfHotExpertsAreMeasuredAndChecked) {
+  const ToyRun run = run_toy(
+      4, {"ep_sizes: [4]", "layers: 2", "placement: [contiguous, eplb]", "redundant_slots: 4",
+          "routing: {distribution: zipf, zipf_alpha: 1.5}", "concurrency: {fixed_global: [200]}"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ASSERT_EQ(run.records.size(), 2U);
+  const Json &plain = run.records[0], &replicated = run.records[1];
+  EXPECT_EQ(replicated["check"]["verdict"], "passed");
+  EXPECT_EQ(replicated["point"]["redundant_slots"], 4);
+  EXPECT_EQ(replicated["placement_fitted_on"], "own trace (in-sample)");
+  EXPECT_EQ(plain["placement_fitted_on"], nullptr);
+  EXPECT_EQ(replicated["routing_checksum"], plain["routing_checksum"]);
+  EXPECT_EQ(replicated["ffn"]["routed_rows"], plain["ffn"]["routed_rows"]);
+  EXPECT_LT(replicated["rows_per_rank"]["max_over_mean"].get<double>(),
+            plain["rows_per_rank"]["max_over_mean"].get<double>());
+  // Three slots on every rank instead of two.
+  EXPECT_EQ(2 * replicated["memory"]["weight_bytes_per_rank"][3].get<std::int64_t>(),
+            3 * plain["memory"]["weight_bytes_per_rank"][3].get<std::int64_t>());
+}
+
 TEST(Run, CaseC09RanksWithoutExperts) {
   const ToyRun skipped = run_toy(4, {"ep_sizes: [2, 4]",
                                      "model: {name: m, hidden_dim: 8, ffn_dim: 8, num_experts: 3, "

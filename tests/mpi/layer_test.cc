@@ -29,6 +29,8 @@ void expect_same_as_ep1(const SweepPoint& point) {
 
   SweepPoint narrow = point;
   narrow.ep_size = 1;
+  narrow.placement = "contiguous";
+  narrow.redundant_slots = 0;
   narrow.concurrency = {.mode = ConcurrencyMode::fixed_global,
                         .tokens = point.tokens_global(),
                         .tokens_per_rank = {}};
@@ -42,7 +44,7 @@ void expect_same_as_ep1(const SweepPoint& point) {
 
 TEST(Layer, WidthTransportAndPlacementDoNotChangeTheResult) {
   for (const std::string& transport : TransportCatalog::instance().names()) {
-    for (const char* placement : {"contiguous", "round_robin"}) {
+    for (const char* placement : {"contiguous", "round_robin", "random"}) {
       for (const DType dtype : {DType::bf16, DType::fp32}) {
         SweepPoint point = layer_point(mpi_world().size(), 37);
         point.transport = transport;
@@ -51,6 +53,24 @@ TEST(Layer, WidthTransportAndPlacementDoNotChangeTheResult) {
         point.layers = 2;
         expect_same_as_ep1(point);
       }
+    }
+  }
+}
+
+// Replicas are the same expert on several ranks; layers differ in who has which.
+TEST(Layer, ReplicasDoNotChangeTheResult) {
+  SweepPoint point = layer_point(mpi_world().size(), 61);
+  point.routing = {.distribution = "zipf", .params = {{"zipf_alpha", 1.2}}, .file = {}};
+  point.layers = 2;
+  const int ep_size = point.ep_size, num_experts = point.model.num_experts;
+  const int least = (ep_size - num_experts % ep_size) % ep_size;
+  for (const std::string& transport : TransportCatalog::instance().names()) {
+    for (const int redundant :
+         {least, std::min(least + 2 * ep_size, num_experts * (ep_size - 1))}) {
+      point.transport = transport;
+      point.placement = "eplb";
+      point.redundant_slots = redundant;
+      expect_same_as_ep1(point);
     }
   }
 }

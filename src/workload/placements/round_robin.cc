@@ -4,14 +4,19 @@
 namespace epsweep {
 namespace {
 
-std::vector<int> rank_of_expert(int num_experts, int ep_size) {
-  std::vector<int> ranks;
-  for (int expert = 0; expert < num_experts; ++expert) ranks.push_back(expert % ep_size);
-  return ranks;
+std::vector<int> expert_of_slot(const PlacementContext& context) {
+  std::vector<int> experts;
+  for (int rank = 0; rank < context.ep_size; ++rank) {
+    for (int expert = rank; expert < context.num_experts; expert += context.ep_size) {
+      experts.push_back(expert);
+    }
+  }
+  return experts;
 }
 
-const bool registered = PlacementCatalog::instance().add(
-    {"round_robin", "expert e on rank e mod ep_size", rank_of_expert});
+const bool registered =
+    PlacementCatalog::instance().add({"round_robin", "expert e on rank e mod ep_size",
+                                      SlotRule::one_per_expert, FittedTo::nothing, expert_of_slot});
 
 }  // namespace
 }  // namespace epsweep

@@ -20,11 +20,11 @@ SweepPoint small_point() {
 
 TEST(Memory, largest_rank_by_hand) {
   const SweepPoint point = small_point();
-  const MemoryNeed need = memory_need(point, make_placement("contiguous", 9, 4), 60);
+  const MemoryNeed need = memory_need(point, make_placement("contiguous", {9, 4}), 60);
   // 3 experts of 3 * 8 * 16 parameters and a bf16 each and a 9 x 32 fp32 gate, two layers.
   EXPECT_EQ(need.weight_bytes, 2 * (3 * 384 * 2 + 9 * 32 * 4));
-  // 25 tokens of 32; 2 * 50 rows of 16 sent and returned, an id and a weight each; 60 rows of 4 * 16 and 16 + 8, all bf16;
-  // 25 fp32 rows of 16.
+  // 25 tokens of 32; 2 * 50 rows of 16 sent and returned, an id and a weight each; 60 rows of 4 *
+  // 16 and 16 + 8, all bf16; 25 fp32 rows of 16.
   EXPECT_EQ(need.activation_bytes, 25 * 64 + 100 * (32 + 4) + 60 * (128 + 48) + 25 * 64);
   EXPECT_EQ(need.total(), need.weight_bytes + need.activation_bytes);
 }
@@ -33,7 +33,7 @@ TEST(Memory, fp32_and_two_gemms) {
   SweepPoint point = small_point();
   point.dtype = DType::fp32;
   point.model.gemms_per_expert = 2;
-  const MemoryNeed need = memory_need(point, make_placement("contiguous", 9, 4), 60);
+  const MemoryNeed need = memory_need(point, make_placement("contiguous", {9, 4}), 60);
   EXPECT_EQ(need.weight_bytes, 2 * (3 * 256 * 4 + 9 * 32 * 4));
   EXPECT_EQ(need.activation_bytes, 25 * 128 + 100 * (64 + 4) + 60 * (256 + 64) + 25 * 64);
 }

@@ -18,7 +18,7 @@ const Trace kHandTrace = {8, 2, 8, {0, 1, 2, 3, 0, 4, 4, 6, 6, 7, 0, 2, 5, 7, 1,
 const std::vector<TokenRange> kHandRanges = {{0, 2}, {2, 4}, {4, 6}, {6, 8}};
 
 TEST(Traffic, hand_worked_trace) {
-  const Placement placement = make_placement("contiguous", 8, 4);
+  const Placement placement = make_placement("contiguous", {8, 4});
   EXPECT_EQ(send_matrix(kHandTrace, placement, kHandRanges),
             (std::vector<std::int64_t>{2, 2, 0, 0,  //
                                        1, 0, 2, 1,  //
@@ -38,7 +38,7 @@ TEST(Traffic, hand_worked_trace) {
 // C12
 TEST(Traffic, one_rank_sends_nothing_away) {
   const Traffic traffic =
-      count_traffic(kHandTrace, make_placement("contiguous", 8, 1), {{0, 8}}, 2);
+      count_traffic(kHandTrace, make_placement("contiguous", {8, 1}), {{0, 8}}, 2);
   EXPECT_EQ(traffic.a_copies, 16);
   EXPECT_EQ(traffic.a_self_copies, 16);
   EXPECT_EQ(traffic.b_copies, 8);
@@ -49,12 +49,12 @@ TEST(Traffic, one_rank_sends_nothing_away) {
 
 TEST(Traffic, no_tokens_no_copies) {
   const Traffic traffic =
-      count_traffic({0, 2, 8, {}}, make_placement("contiguous", 8, 2), {{0, 0}, {0, 0}}, 2);
+      count_traffic({0, 2, 8, {}}, make_placement("contiguous", {8, 2}), {{0, 0}, {0, 0}}, 2);
   EXPECT_EQ(traffic.a_copies + traffic.b_copies + traffic.d_copies, 0);
 }
 
 TEST(Traffic, token_ranges_must_fit_the_placement) {
-  EXPECT_THROW(count_traffic(kHandTrace, make_placement("contiguous", 8, 2), kHandRanges, 2),
+  EXPECT_THROW(count_traffic(kHandTrace, make_placement("contiguous", {8, 2}), kHandRanges, 2),
                RunError);
 }
 
@@ -80,7 +80,7 @@ TEST(Traffic, random_traces_agree_with_sets) {
               num_experts = 4 + static_cast<int>(number % 7);
     const Trace trace = random_trace(number, num_experts, 1 + static_cast<int>(number % 4), 23);
     const Placement placement =
-        make_placement(number % 2 == 0 ? "contiguous" : "round_robin", num_experts, ep_size);
+        make_placement(number % 2 == 0 ? "contiguous" : "round_robin", {num_experts, ep_size});
     std::vector<TokenRange> ranges;
     std::int64_t begin = 0;
     for (const std::int64_t share : near_equal_split(23, ep_size)) {
@@ -94,7 +94,7 @@ TEST(Traffic, random_traces_agree_with_sets) {
       for (std::int64_t token = range.begin; token < range.end; ++token) {
         std::set<int> ranks;
         for (const std::int32_t expert : trace.of_token(token)) {
-          const int rank = placement.rank_of_expert[static_cast<std::size_t>(expert)];
+          const int rank = placement.rank_of(expert, token);
           ranks.insert(rank);
           if (rank == home) {
             ++a_self;

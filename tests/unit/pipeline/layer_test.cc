@@ -108,21 +108,42 @@ TEST(Layer, IdentityExpertsReturnTheTokenTimesItsWeights) {
   }
 }
 
-TEST(RankWork, CheckedTokensUseEveryExpertThatHasRows) {
-  const RankWork work = plan_rank_work(layer_point(4, 200), 1);
-  const std::vector<std::int64_t> tokens = covering_tokens(work.traces[0]);
-  std::vector<std::int64_t> uses(12);
+TEST(RankWork, CheckedTokensUseEverySlotThatHasRows) {
+  SweepPoint point = layer_point(4, 200);
+  point.placement = "eplb";
+  point.redundant_slots = 12;
+  const RankWork work = plan_rank_work(point, 1);
+  const Placement& placement = work.placements[0];
+  const std::vector<std::int64_t> tokens = covering_tokens(work.traces[0], placement);
+  std::vector<std::int64_t> uses(24);
   for (const std::int64_t token : tokens) {
     for (const std::int32_t expert : work.traces[0].of_token(token)) {
-      ++uses[static_cast<std::size_t>(expert)];
+      ++uses[static_cast<std::size_t>(placement.slot_of(expert, token))];
     }
   }
-  const std::vector<std::int64_t> rows = rows_per_expert(work.traces[0]);
-  for (std::size_t e = 0; e < rows.size(); ++e) EXPECT_EQ(uses[e] > 0, rows[e] > 0);
+  const std::vector<std::int64_t> rows = rows_per_slot(placement, work.traces[0]);
+  EXPECT_LT(tokens.size(), 24U);
+  for (std::size_t slot = 0; slot < rows.size(); ++slot) EXPECT_EQ(uses[slot] > 0, rows[slot] > 0);
   for (const std::int64_t token : work.check_tokens[0]) {
     EXPECT_GE(token, work.own_tokens().begin);
     EXPECT_LT(token, work.own_tokens().end);
   }
+}
+
+// Layers have loads of their own, so they are placed by themselves.
+TEST(RankWork, EveryLayerHasItsOwnPlacement) {
+  SweepPoint point = layer_point(4, 200);
+  point.layers = 2;
+  point.placement = "eplb";
+  point.redundant_slots = 4;
+  const RankWork work = plan_rank_work(point, 1), other = plan_rank_work(point, 2);
+  EXPECT_NE(work.placements[0].expert_of_slot, work.placements[1].expert_of_slot);
+  for (std::size_t layer = 0; layer < 2; ++layer) {
+    EXPECT_EQ(work.placements[layer].expert_of_slot, other.placements[layer].expert_of_slot);
+    const auto sent = work.dispatch[layer].send_rows[2];
+    EXPECT_EQ(sent, other.dispatch[layer].recv_rows[1]);
+  }
+  EXPECT_EQ(work.slots_of_rank, std::vector<int>(4, 4));
 }
 
 }  // namespace

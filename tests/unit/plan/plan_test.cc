@@ -38,7 +38,7 @@ SweepSpec small_spec() {
       {.mode = ConcurrencyMode::fixed_global, .tokens = 8, .tokens_per_rank = {}},
       {.mode = ConcurrencyMode::fixed_per_rank, .tokens = 4, .tokens_per_rank = {}}};
   spec.routing = {{.distribution = "uniform", .params = {}, .file = {}}};
-  spec.placement = {"contiguous"};
+  spec.placement = {{.name = "contiguous", .redundant_slots = 0}};
   spec.transport = {"pairwise"};
   spec.grouped_gemm = {"onednn"};
   spec.dtype = {DType::bf16};
@@ -82,6 +82,10 @@ TEST(SweepPoint, MoreRanksThanExpertsIsAChoiceToBeMade) {
               AllOf(HasSubstr("ep_size 32"), HasSubstr("8 experts"), HasSubstr("24 ranks")));
   point.allow_empty_ranks = true;
   EXPECT_FALSE(infeasible_reason(point).has_value());
+  point.allow_empty_ranks = false;
+  point.redundant_slots = 24;  // replicas fill the ranks
+  EXPECT_FALSE(infeasible_reason(point).has_value());
+  EXPECT_THAT(point_label(point), HasSubstr("+24"));
 }
 
 TEST(SweepPoint, RowsPastTheIndexWidthAreRefused) {
@@ -107,6 +111,7 @@ TEST(SweepPoint, IdChangesWithEverythingButThePosition) {
   add([](SweepPoint& p) { p.concurrency.mode = ConcurrencyMode::fixed_per_rank; });
   add([](SweepPoint& p) { p.routing.distribution = "zipf"; });
   add([](SweepPoint& p) { p.placement = "round_robin"; });
+  add([](SweepPoint& p) { p.redundant_slots = 8; });
   add([](SweepPoint& p) { p.transport = "alltoallv"; });
   add([](SweepPoint& p) { p.grouped_gemm = "loop"; });
   add([](SweepPoint& p) { p.dtype = DType::fp32; });

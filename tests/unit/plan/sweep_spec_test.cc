@@ -43,7 +43,9 @@ SpecSources sources() {
                             {"recorded",
                              "",
                              {{.name = "counts_file", .kind = ParamSpec::Kind::file, .help = ""}}}},
-          .placements = {"contiguous", "round_robin"},
+          .placements = {{"contiguous", SlotRule::one_per_expert},
+                         {"eplb", SlotRule::equal_per_rank},
+                         {"round_robin", SlotRule::one_per_expert}},
           .transports = {"alltoallv", "pairwise"},
           .grouped_gemms = {"loop", "onednn", "reference"}}};
 }
@@ -115,6 +117,33 @@ TEST(SweepSpec, EchoesEveryEffectiveValue) {
   EXPECT_EQ(json["transport"][0], "pairwise");
   EXPECT_EQ(json["concurrency"]["fixed_global"][0], 16);
   EXPECT_EQ(json["model"]["num_experts"], 8);
+}
+
+TEST(SweepSpec, RedundantSlotsBelongToPlacementsWithReplicas) {
+  const std::string axes = kMinimal + "placement: [contiguous, eplb]\nredundant_slots: [0, 4]\n";
+  const SweepSpec spec = read(axes);
+  std::vector<std::string> choices;
+  for (const PlacementChoice& choice : spec.placement) {
+    choices.push_back(choice.name + "+" + std::to_string(choice.redundant_slots));
+  }
+  EXPECT_THAT(choices, ElementsAre("contiguous+0", "eplb+0", "eplb+4"));
+  EXPECT_EQ(sweep_spec_json(spec)["placement"], Json({"contiguous", "eplb"}));
+  EXPECT_EQ(sweep_spec_json(spec)["redundant_slots"], Json({0, 4}));
+  const Plan plan = make_plan(spec);
+  EXPECT_THAT(plan.points, SizeIs(2 * 3));
+  EXPECT_EQ(plan.points[2].redundant_slots, 4);
+
+  EXPECT_EQ(read(kMinimal + "placement: eplb\nredundant_slots: 4\n").placement[0].redundant_slots,
+            4);
+  EXPECT_THAT(error_of(kMinimal + "redundant_slots: 4\n"),
+              AllOf(HasSubstr("dir/x.yaml:6: redundant_slots"), HasSubstr("contiguous has no"),
+                    HasSubstr("those that have: eplb")));
+  EXPECT_THAT(error_of(kMinimal + "placement: eplb\nredundant_slots: [-1]\n"),
+              HasSubstr("redundant_slots.0: -1 is outside"));
+  EXPECT_THAT(error_of(kMinimal + "placement: eplb\nredundant_slots: [4, 4]\n"),
+              HasSubstr("redundant_slots: 4 is listed twice"));
+  EXPECT_THAT(error_of(kMinimal + "placement: eplb\nredundant_slots: 1.5\n"),
+              HasSubstr("expected a whole number"));
 }
 
 // Case C14: the command line wins over the file and the default.

@@ -32,6 +32,7 @@ TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
   EXPECT_EQ(record["point"]["ep_size"], 4);
   EXPECT_EQ(record["tokens_per_rank"], Json({2, 2, 2, 2}));
   EXPECT_EQ(record["routing_checksum"], "0000000000abcdef");
+  EXPECT_EQ(record["placement_fitted_on"], nullptr);
   EXPECT_EQ(record["rows_per_expert"]["per_layer"][0].size(), 8u);
   EXPECT_EQ(record["rows_per_rank"]["per_layer"], Json::parse("[[4, 4, 4, 4]]"));
   EXPECT_EQ(record["rows_per_expert"]["max_over_mean"], 1.0);

@@ -32,7 +32,7 @@ void expect_balanced(const Trace& trace, const std::string& what) {
   const std::vector<std::int64_t> rows = rows_per_expert(trace);
   for (const int ep_size : divisors(trace.num_experts)) {
     const std::vector<std::int64_t> ranks =
-        rows_per_rank(make_placement("contiguous", trace.num_experts, ep_size), rows);
+        rows_per_rank(make_placement("contiguous", {trace.num_experts, ep_size}), rows);
     const auto [least, most] = std::minmax_element(ranks.begin(), ranks.end());
     ASSERT_LE(*most - *least, 1) << what << ", EP" << ep_size;
   }
@@ -58,12 +58,12 @@ TEST(Balanced, each_source_rank_sends_evenly) {
     for (const int ep_size : {2, 8, 32}) {
       const SweepPoint point = sample_point("balanced", 256, 8, tokens, ep_size);
       const Trace trace = draw_trace(point, 0);
-      const Placement placement = make_placement("contiguous", 256, ep_size);
+      const Placement placement = make_placement("contiguous", {256, ep_size});
       for (const TokenRange range : token_ranges(point)) {
         std::vector<std::int64_t> rows(static_cast<std::size_t>(ep_size), 0);
         for (std::int64_t token = range.begin; token < range.end; ++token) {
           for (const std::int32_t expert : trace.of_token(token)) {
-            const int rank = placement.rank_of_expert[static_cast<std::size_t>(expert)];
+            const int rank = placement.rank_of(expert, token);
             ++rows[static_cast<std::size_t>(rank)];
           }
         }
@@ -92,7 +92,7 @@ TEST(Balanced, round_robin_ranks_are_even_where_the_width_divides) {
     for (const std::int64_t tokens : {1, 2, 3, 7, 100, 250, 1024}) {
       for (const int ep_size : {2, 4, 8}) {
         const Trace trace = draw_trace(sample_point("balanced", num_experts, 8, tokens), 0);
-        const Placement placement = make_placement("round_robin", num_experts, ep_size);
+        const Placement placement = make_placement("round_robin", {num_experts, ep_size});
         const std::vector<std::int64_t> ranks = rows_per_rank(placement, rows_per_expert(trace));
         for (const std::int64_t rows : ranks) ASSERT_EQ(rows, tokens * 8 / ep_size);
         for (std::int64_t token = 0; token < tokens; ++token) {

@@ -147,11 +147,11 @@ TEST(HotRank, takes_its_share_at_its_ep_size) {
     set_param(point.routing, "hot_fraction", fraction);
     const std::vector<std::int64_t> rows = rows_per_expert(draw_trace(point, 2));
     const std::vector<std::int64_t> at_8 =
-        rows_per_rank(make_placement("contiguous", 256, 8), rows);
+        rows_per_rank(make_placement("contiguous", {256, 8}), rows);
     EXPECT_NEAR(static_cast<double>(at_8[0]) / share_of(rows), fraction, 0.01);
     // Twice as wide, the heat is on two ranks.
     const std::vector<std::int64_t> at_16 =
-        rows_per_rank(make_placement("contiguous", 256, 16), rows);
+        rows_per_rank(make_placement("contiguous", {256, 16}), rows);
     EXPECT_NEAR(static_cast<double>(at_16[0]) / share_of(rows), fraction / 2, 0.01);
     EXPECT_EQ(at_16[0] + at_16[1], at_8[0]);
   }
@@ -214,7 +214,7 @@ std::vector<double> mean_imbalance(SweepPoint point, const std::vector<int>& ep_
     const double mean_rows = static_cast<double>(trace.experts.size());
     for (std::size_t i = 0; i < ep_sizes.size(); ++i) {
       const std::vector<std::int64_t> ranks =
-          rows_per_rank(make_placement("contiguous", point.model.num_experts, ep_sizes[i]), rows);
+          rows_per_rank(make_placement("contiguous", {point.model.num_experts, ep_sizes[i]}), rows);
       means[i] += static_cast<double>(*std::max_element(ranks.begin(), ranks.end())) * ep_sizes[i] /
                   mean_rows / kLayers;
     }

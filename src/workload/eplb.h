@@ -1,0 +1,24 @@
+// Expert-parallel load balancing: which experts get replicas and which rank holds which slot.
+// The greedy global policy of https://github.com/deepseek-ai/EPLB, made deterministic: equal loads
+// go in index order, and loads are doubles (the original's float32 ties neighbouring counts above
+// 2^24, so results can differ there).
+#pragma once
+
+#include <span>
+#include <vector>
+
+namespace epsweep {
+
+// Whether one rank may hold two replicas of an expert, which costs memory and balances nothing.
+// `allowed` is the published algorithm. `avoided` also gives no expert more replicas than ranks.
+enum class Colocation { allowed, avoided };
+
+// The expert in every slot, rank after rank: [num_slots]. loads[expert] >= 0 and finite; num_slots
+// is at least the number of experts and divisible by ep_size.
+std::vector<int> eplb_slots(std::span<const double> loads, int num_slots, int ep_size,
+                            Colocation colocation);
+
+// Slots that hold an expert which their rank already has in an earlier slot.
+int count_colocated(std::span<const int> expert_of_slot, int ep_size);
+
+}  // namespace epsweep
