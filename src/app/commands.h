@@ -9,7 +9,8 @@ namespace epsweep {
 struct PlanCommand {
   std::string experiment;
   std::vector<std::string> overrides;
-  int world_size = 0;  // 0: not said
+  int world_size = 0;     // 0: not said
+  double memory_gib = 0;  // of a rank; 0: not said
   bool json = false;
 };
 int run(const PlanCommand& command);

@@ -10,6 +10,7 @@
 #include "base/statistics.h"
 #include "base/text.h"
 #include "costs/ffn_work.h"
+#include "costs/memory.h"
 #include "report/text_table.h"
 #include "workload/placement.h"
 #include "workload/trace.h"
@@ -48,6 +49,8 @@ struct PlannedPoint {
   std::uint64_t checksum = 0;
   std::optional<std::string> fitted_on;  // of placements that look at rows
   int num_groups = 0, num_idle = 0;      // of a world whose size was given
+  MemoryNeed memory;                     // of the rank that needs most
+  std::string shortfall;                 // against a memory that was given; empty if it fits
 };
 
 std::string reason_in_world(const SweepPoint& point, int world_size) {
@@ -72,6 +75,7 @@ void place_rows(const SweepPoint& point, const RoutedRows& rows, PlannedPoint& p
     expert_rows.insert(expert_rows.end(), experts.begin(), experts.end());
     const auto ranks = sum_by_rank(placement, slot_rows(point, layer, placement, experts));
     rank_rows.insert(rank_rows.end(), ranks.begin(), ranks.end());
+    planned.memory = memory_need(point, placement, std::ranges::max(rank_rows));
     if (layer != 0) continue;  // layers differ in which experts a rank has, not in how many
     for (const std::vector<int>& local : placement.experts_of_rank) {
       planned.local_experts.push_back(static_cast<std::int64_t>(local.size()));
@@ -83,9 +87,10 @@ void place_rows(const SweepPoint& point, const RoutedRows& rows, PlannedPoint& p
   planned.rank_rows = summarize_rows(rank_rows);
 }
 
-PlannedPoint plan_point(const SweepPoint& point, int world_size, RoutedRowsCache& cache) {
+PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits,
+                        RoutedRowsCache& cache) {
   PlannedPoint planned;
-  planned.reason = reason_in_world(point, world_size);
+  planned.reason = reason_in_world(point, limits.world_size);
   if (!planned.reason.empty()) return planned;
   for (const TokenRange& range : token_ranges(point))
     planned.tokens_per_rank.push_back(range.size());
@@ -95,8 +100,12 @@ PlannedPoint plan_point(const SweepPoint& point, int world_size, RoutedRowsCache
   place_rows(point, rows, planned);
   planned.active_experts =
       (1 - planned.expert_rows.empty_fraction) * static_cast<double>(point.model.num_experts);
-  if (world_size > 0) {
-    const GroupLayout layout = group_layout(world_size, point.ep_size, point.mapping, point.groups);
+  if (limits.memory_bytes > 0) {
+    planned.shortfall = memory_shortfall(planned.memory, limits.memory_bytes).value_or("");
+  }
+  if (limits.world_size > 0) {
+    const GroupLayout layout =
+        group_layout(limits.world_size, point.ep_size, point.mapping, point.groups);
     planned.num_groups = layout.num_groups;
     planned.num_idle = static_cast<int>(layout.idle_ranks.size());
   }
@@ -109,8 +118,13 @@ std::string range_text(const std::vector<std::int64_t>& values) {
   return least == most ? std::to_string(most) : fmt::format("{}..{}", most, least);
 }
 
-std::string mib_text(const std::vector<std::int64_t>& bytes) {
-  return short_number(static_cast<double>(std::ranges::max(bytes)) / (1024.0 * 1024.0));
+std::string mib_text(std::int64_t bytes) {
+  return short_number(static_cast<double>(bytes) / (1024.0 * 1024.0));
+}
+
+std::string feasible_text(const PlannedPoint& planned) {
+  if (!planned.shortfall.empty()) return planned.shortfall;
+  return planned.num_idle > 0 ? fmt::format("yes, {} idle", planned.num_idle) : "yes";
 }
 
 Json rows_json(const RowSummary& rows) {
@@ -132,8 +146,9 @@ Json per_rank_json(const std::vector<std::int64_t>& values) {
 Json point_json(const SweepPoint& point, const PlannedPoint& planned) {
   Json json = point_axes_json(point);
   json["id"] = point_id(point);
-  json["feasible"] = planned.reason.empty();
-  json["reason"] = planned.reason.empty() ? Json(nullptr) : Json(planned.reason);
+  const std::string& reason = planned.reason.empty() ? planned.shortfall : planned.reason;
+  json["feasible"] = reason.empty();
+  json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
   if (!planned.reason.empty()) return json;
   json["placement_fitted_on"] = json_or_null(planned.fitted_on);
   json["local_experts"] = per_rank_json(planned.local_experts);
@@ -142,6 +157,7 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned) {
   json["rows_per_rank"] = rows_json(planned.rank_rows);
   json["active_experts"] = planned.active_experts;
   json["weight_bytes_per_rank"] = per_rank_json(planned.weight_bytes);
+  json["memory_bytes_per_rank"] = planned.memory.total();
   json["routing_checksum"] = hex64(planned.checksum);
   if (planned.num_groups > 0) {
     json["num_groups"] = planned.num_groups;
@@ -169,13 +185,18 @@ const std::vector<AxisColumn>& axis_columns() {
   return columns;
 }
 
+const std::vector<TextColumn> kFactColumns = {
+    {"tok/rank"}, {"experts"},  {"M mean"},  {"M 10/50/90"}, {"M max"},
+    {"max/mean"}, {"empty%"},   {"active"},  {"rows/rank"},  {"rows 10/50/90"},
+    {"rows max"}, {"max/mean"}, {"weights"}, {"MiB/rank"},   {"feasible", Align::left}};
+
 std::vector<std::string> point_row(const SweepPoint& point, const PlannedPoint& planned,
                                    const std::vector<AxisColumn>& axes) {
   std::vector<std::string> row = {std::to_string(point.index), std::to_string(point.ep_size),
                                   std::to_string(point.tokens_global())};
   for (const AxisColumn& axis : axes) row.push_back(axis.text(point));
   if (!planned.reason.empty()) {
-    row.resize(3 + axes.size() + 14, "-");
+    row.resize(3 + axes.size() + kFactColumns.size(), "-");
     row.back() = planned.reason;
     return row;
   }
@@ -194,19 +215,12 @@ std::vector<std::string> point_row(const SweepPoint& point, const PlannedPoint& 
       fmt::format("{}/{}/{}", rank.p10, rank.median, rank.p90),
       std::to_string(rank.max),
       short_number(rank.max_over_mean),
-      mib_text(planned.weight_bytes),
-      planned.num_idle > 0 ? fmt::format("yes, {} idle", planned.num_idle) : "yes"};
+      mib_text(std::ranges::max(planned.weight_bytes)),
+      mib_text(planned.memory.total()),
+      feasible_text(planned)};
   row.insert(row.end(), facts.begin(), facts.end());
   return row;
 }
-
-const std::vector<TextColumn> kFactColumns = {{"tok/rank"},  {"experts"},
-                                              {"M mean"},    {"M 10/50/90"},
-                                              {"M max"},     {"max/mean"},
-                                              {"empty%"},    {"active"},
-                                              {"rows/rank"}, {"rows 10/50/90"},
-                                              {"rows max"},  {"max/mean"},
-                                              {"MiB/rank"},  {"feasible", Align::left}};
 
 // What fitted placements show is better than what they will meet on other tokens.
 std::string fitted_note(const Plan& plan) {
@@ -221,18 +235,18 @@ std::string fitted_note(const Plan& plan) {
 
 }  // namespace
 
-Json plan_json(const SweepSpec& spec, const Plan& plan, int world_size) {
+Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits) {
   RoutedRowsCache cache;
   Json points = Json::array();
   for (const SweepPoint& point : plan.points) {
-    points.push_back(point_json(point, plan_point(point, world_size, cache)));
+    points.push_back(point_json(point, plan_point(point, limits, cache)));
   }
   return {{"experiment", sweep_spec_json(spec)},
           {"plan_checksum", hex64(plan.fingerprint)},
           {"points", std::move(points)}};
 }
 
-std::string plan_table(const SweepSpec& spec, const Plan& plan, int world_size) {
+std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits) {
   std::vector<AxisColumn> axes;
   for (const AxisColumn& axis : axis_columns()) {
     const auto differs = [&](const SweepPoint& point) {
@@ -250,13 +264,14 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, int world_size) 
     table.columns.insert(table.columns.end(), kFactColumns.begin(), kFactColumns.end());
     for (const SweepPoint& point : plan.points) {
       if (to_string(point.concurrency.mode) != mode) continue;
-      table.rows.push_back(point_row(point, plan_point(point, world_size, cache), axes));
+      table.rows.push_back(point_row(point, plan_point(point, limits, cache), axes));
     }
     if (!table.rows.empty()) text += fmt::format("\nconcurrency {}\n{}", mode, render(table));
   }
   text +=
       "\nM: rows per expert; rows: per rank; both over all layers. tokens: of one EP group. "
-      "experts: slots of a rank, replicas included. MiB: expert weights.\n";
+      "experts: slots of a rank, replicas included. weights: of experts, MiB/rank: with buffers, "
+      "both of the rank with most.\n";
   return text + fitted_note(plan);
 }
 

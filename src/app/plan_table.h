@@ -9,8 +9,13 @@
 
 namespace epsweep {
 
-// world_size 0: not said, so nothing is compared with it.
-std::string plan_table(const SweepSpec& spec, const Plan& plan, int world_size);
-Json plan_json(const SweepSpec& spec, const Plan& plan, int world_size);
+// What a plan is compared with; 0 where it was not said.
+struct LaunchLimits {
+  int world_size = 0;
+  std::int64_t memory_bytes = 0;  // of a rank
+};
+
+std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits);
+Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits);
 
 }  // namespace epsweep

@@ -159,7 +159,10 @@ int run_in_world(const RunCommand& command, const Comm& world) {
   if (!problem.empty()) throw ConfigError(problem);
   check_plans_agree(world, plan);
   if (command.dry_run) {
-    if (world.rank() == 0) fmt::print("{}", plan_table(spec, plan, world.size()));
+    const HostMap hosts = make_host_map(world);
+    const LaunchLimits limits{.world_size = world.size(),
+                              .memory_bytes = memory_per_rank(hosts, world.rank())};
+    if (world.rank() == 0) fmt::print("{}", plan_table(spec, plan, limits));
     return static_cast<int>(ExitCode::ok);
   }
   return measure(command, world, spec, plan, settings);

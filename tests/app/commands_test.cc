@@ -122,6 +122,16 @@ TEST(Plan, WorldSizeDecidesGroupsAndFeasibility) {
   EXPECT_THAT(points[2]["reason"].get<std::string>(), HasSubstr("more than 6 ranks"));
 }
 
+TEST(Plan, APointThatDoesNotFitNamesItsShortfall) {
+  const std::string text = toy_experiment({"model: kimi-k3", "ep_sizes: [1, 64]"});
+  const Json points = plan_points(text, "--memory-gib 40");
+  EXPECT_EQ(points[0]["feasible"], false);
+  EXPECT_THAT(points[0]["reason"].get<std::string>(), HasSubstr("GiB short"));
+  EXPECT_GT(points[0]["memory_bytes_per_rank"].get<double>(), 50e9);
+  EXPECT_EQ(points[1]["feasible"], true);
+  EXPECT_EQ(plan_points(text)[0]["feasible"], true);
+}
+
 TEST(Plan, TableNeverMixesConcurrencyModes) {
   const TempDir dir;
   const ProgramResult result =

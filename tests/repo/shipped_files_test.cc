@@ -35,7 +35,7 @@ TEST(ShippedFiles, EveryExperimentPlansWithoutAnInfeasiblePoint) {
     for (const SweepPoint& point : plan.points) {
       EXPECT_EQ(reason_not_to_plan(point).value_or(""), "") << point_label(point);
     }
-    EXPECT_FALSE(plan_table(spec, plan, 0).empty());
+    EXPECT_FALSE(plan_table(spec, plan, {}).empty());
   }
 }
 
