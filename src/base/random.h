@@ -23,6 +23,7 @@ enum class Stream : std::uint64_t {
   load = 6,
   check = 7,
   test = 8,
+  selection_bias = 9,
 };
 
 // A position in the family of streams: SplitMix64 started at `state`, with random access.
