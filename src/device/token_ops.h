@@ -23,7 +23,7 @@ struct RouterOp {
   ScoreFunction score = ScoreFunction::softmax;
   bool renormalize = false;
   float scale = 1.0F;
-  // The selection: top-k of the logits, or of the scores plus selection_bias, under the limit.
+  // The selection: top-k of the logits or the scores, plus selection_bias, under the limit.
   GroupLimit groups = {};
   bool select_by_logit = true;
   const Buffer* selection_bias = nullptr;  // fp32 [num_experts]; null for none

@@ -1,6 +1,7 @@
 // The timed router against the reference router of workload/, for every family.
 #include <cmath>
 #include <cstring>
+#include <ostream>
 #include <span>
 #include <string>
 #include <vector>
@@ -23,6 +24,10 @@ struct Family {
   int num_experts, top_k;
   RouterShape router;
 };
+
+void PrintTo(const Family& family, std::ostream* out) {
+  *out << family.name;
+}
 
 std::vector<Family> families() {
   using S = Scoring;
