@@ -48,13 +48,17 @@ double mean_destinations(const Trace& trace, int ep_size) {
   return static_cast<double>(total) / static_cast<double>(trace.num_tokens);
 }
 
+// Whether groups are judged by their two best experts (with a bias) or their best one.
 TEST(GroupLimited, DestinationsAreThoseOfAMonteCarloOfDeepSeekV3) {
-  const Trace trace = draw_trace(deepseek_like("group_limited", 20'000), 0);
-  const std::vector<double> expected = {1.96, 3.10, 3.95, 5.71, 6.85, 7.49};
-  int ep_size = 2;
-  for (const double ranks : expected) {
-    EXPECT_NEAR(mean_destinations(trace, ep_size), ranks, 0.02 * ranks) << "EP" << ep_size;
-    ep_size *= 2;
+  SweepPoint point = deepseek_like("group_limited", 20'000);
+  for (const bool bias : {true, false}) {
+    point.model.router.selection_bias = bias;
+    const Trace trace = draw_trace(point, 0);
+    int ep_size = 2;
+    for (const double ranks : {1.96, 3.10, 3.95, 5.71, 6.85, 7.49}) {
+      EXPECT_NEAR(mean_destinations(trace, ep_size), ranks, 0.02 * ranks) << "EP" << ep_size;
+      ep_size *= 2;
+    }
   }
 }
 
