@@ -24,6 +24,7 @@ enum class Stream : std::uint64_t {
   check = 7,
   test = 8,
   placement = 9,
+  selection_bias = 10,
 };
 
 // A position in the family of streams: SplitMix64 started at `state`, with random access.

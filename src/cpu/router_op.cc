@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 
 #include "base/error.h"
 #include "cpu/row_kernels.h"
@@ -73,29 +74,13 @@ void weigh(const RouterOp& op, std::span<const float> scores,
   if (op.renormalize) {
     float sum = 0;
     for (const float weight : weights) sum += weight;
-    factor /= sum;
+    // Chosen scores that all underflow get weight 0 and not 0/0.
+    factor /= std::max(sum, 1e-20F);
   }
   for (float& weight : weights) weight *= factor;
 }
 
 }  // namespace
-
-void top_k_indices(std::span<const float> values, std::span<std::int32_t> chosen) {
-  std::size_t filled = 0;
-  for (std::size_t i = 0; i < values.size(); ++i) {
-    // Strictly greater: an equal value that came earlier has the lower index and stays ahead.
-    const auto beats = [&](std::size_t place) { return values[i] > values[size(chosen[place])]; };
-    std::size_t place = filled;
-    if (filled == chosen.size()) {
-      if (filled == 0 || !beats(filled - 1)) continue;
-      --place;
-    } else {
-      ++filled;
-    }
-    for (; place > 0 && beats(place - 1); --place) chosen[place] = chosen[place - 1];
-    chosen[place] = static_cast<std::int32_t>(i);
-  }
-}
 
 void CpuRouter::reserve(int num_workers, const RouterOp& op) {
   scratch_.resize(std::max(scratch_.size(), size(num_workers)));
@@ -105,12 +90,27 @@ void CpuRouter::reserve(int num_workers, const RouterOp& op) {
     };
     grow(scratch.rows, kBlockTokens * op.hidden_dim);
     grow(scratch.logits, kBlockTokens * op.num_experts);
+    grow(scratch.biased, op.num_experts);
+    scratch.groups.reserve(op.groups);
   }
+}
+
+void CpuRouter::choose(const RouterOp& op, std::span<const float> values, Scratch& scratch,
+                       std::span<std::int32_t> chosen) {
+  if (op.selection_bias != nullptr) {
+    const std::span<const float> bias = op.selection_bias->as<float>();
+    const auto biased = std::span(scratch.biased).first(values.size());
+    std::transform(values.begin(), values.end(), bias.begin(), biased.begin(), std::plus<>());
+    values = biased;
+  }
+  limited_top_k(values, op.groups, scratch.groups, chosen);
 }
 
 void CpuRouter::run(ThreadPool& pool, const RouterOp& op, const Buffer& x, const Buffer& gate,
                     std::span<const std::int32_t> prescribed, Buffer& own_choice, Buffer& weights) {
-  EPS_EXPECT(op.top_k <= op.num_experts, "top_k exceeds the number of experts");
+  EPS_EXPECT(op.num_experts % op.groups.num_groups == 0, "expert groups of unequal size");
+  EPS_EXPECT(op.top_k <= op.num_experts / op.groups.num_groups * op.groups.topk_groups,
+             "top_k exceeds the number of experts that may be chosen");
   reserve(pool.num_threads(), op);
   // Enough blocks for every thread, in steps of the 4-row kernel.
   const std::int64_t share = (op.num_tokens + pool.num_threads() - 1) / pool.num_threads();
@@ -123,9 +123,11 @@ void CpuRouter::run(ThreadPool& pool, const RouterOp& op, const Buffer& x, const
     gate_gemm(op, scratch.rows.data(), gate.as<float>().data(), count, scratch.logits.data());
     for (std::int64_t t = 0; t < count; ++t) {
       const std::span<float> scores(scratch.logits.data() + t * op.num_experts, experts);
-      score_row(op.score, scores);
       const std::size_t at = size(begin + t) * top_k;
-      top_k_indices(scores, own_choice.as<std::int32_t>().subspan(at, top_k));
+      const auto chosen = own_choice.as<std::int32_t>().subspan(at, top_k);
+      if (op.select_by_logit) choose(op, scores, scratch, chosen);
+      score_row(op.score, scores);
+      if (!op.select_by_logit) choose(op, scores, scratch, chosen);
       weigh(op, scores, prescribed.subspan(at, top_k), weights.as<float>().subspan(at, top_k));
     }
   });

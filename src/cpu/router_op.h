@@ -22,14 +22,14 @@ class CpuRouter {
   struct Scratch {
     std::vector<float> rows;    // [block][hidden_dim]
     std::vector<float> logits;  // [block][num_experts], then the scores
+    std::vector<float> biased;  // [num_experts]
+    GroupScratch<float> groups;
   };
   void reserve(int num_workers, const RouterOp& op);
+  static void choose(const RouterOp& op, std::span<const float> values, Scratch& scratch,
+                     std::span<std::int32_t> chosen);
 
   std::vector<Scratch> scratch_;
 };
-
-// Writes the `top_k` indices of the largest values, largest first, ties to the lower index. A NaN
-// ranks after everything that came before it.
-void top_k_indices(std::span<const float> values, std::span<std::int32_t> chosen);
 
 }  // namespace epsweep

@@ -5,12 +5,13 @@
 #include <span>
 
 #include "base/dtype.h"
+#include "base/top_k.h"
 #include "device/buffer.h"
 #include "device/lane.h"
 
 namespace epsweep {
 
-// How logits become the weights of the chosen experts (RouterShape, without the selection rules).
+// How logits become the weights of the chosen experts.
 enum class ScoreFunction { softmax, topk_softmax, sigmoid, sqrtsoftplus };
 
 struct RouterOp {
@@ -22,6 +23,10 @@ struct RouterOp {
   ScoreFunction score = ScoreFunction::softmax;
   bool renormalize = false;
   float scale = 1.0F;
+  // The selection: top-k of the logits or the scores, plus selection_bias, under the limit.
+  GroupLimit groups = {};
+  bool select_by_logit = true;
+  const Buffer* selection_bias = nullptr;  // fp32 [num_experts]; null for none
 };
 
 enum class Activation { swiglu, squared_relu };
@@ -32,9 +37,9 @@ class TokenOps {
   virtual ~TokenOps() = default;
 
   // logits = x[num_tokens][hidden_dim] * gate[num_experts][hidden_dim]^T, scores, top-k (ties to
-  // the lower expert id). x holds op.dtype, gate and `weights` fp32, `own_choice` int32. What top-k
-  // chose is written to `own_choice` and used for nothing else: `prescribed` [num_tokens][top_k] is
-  // the trace's choice, and `weights` gets the scores there.
+  // the lower expert id, and to the lower group). x holds op.dtype, gate and `weights` fp32,
+  // `own_choice` int32. What top-k chose is written to `own_choice` and used for nothing else:
+  // `prescribed` [num_tokens][top_k] is the trace's choice, and `weights` gets the scores there.
   virtual void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
                       std::span<const std::int32_t> prescribed, Buffer& own_choice,
                       Buffer& weights) = 0;

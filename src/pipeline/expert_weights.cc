@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "workload/gate.h"
 #include "workload/payload.h"
 
 namespace epsweep {
@@ -22,15 +23,19 @@ void fill_rows(const PayloadMatrix& matrix, DType dtype, std::int64_t row_begin,
   }
 }
 
+Buffer to_device(const std::vector<float>& host, Backend& backend) {
+  const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));
+  Buffer buffer = backend.make_buffer(bytes);
+  backend.copy_from_host(host.data(), buffer, bytes);
+  return buffer;
+}
+
 Buffer gate_weights(const SweepPoint& point, int layer, Backend& backend) {
   const PayloadMatrix matrix = gate_matrix(point.seed, layer, point.model.hidden_dim);
   std::vector<float> host(
       static_cast<std::size_t>(point.model.num_experts * point.model.hidden_dim));
   fill_rows(matrix, DType::fp32, 0, point.model.num_experts, host.data());
-  const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));
-  Buffer buffer = backend.make_buffer(bytes);
-  backend.copy_from_host(host.data(), buffer, bytes);
-  return buffer;
+  return to_device(host, backend);
 }
 
 }  // namespace
@@ -76,9 +81,11 @@ ExpertWeights prepare_weights(const RankWork& work, Backend& backend, const Gemm
       fill_rows(down_matrix(point.seed, layer, expert_id(local), point.model.ffn_dim), point.dtype,
                 begin, end, out);
     };
-    LayerWeights made{.gate = gate_weights(point, layer, backend),
-                      .gate_up = make_gemm(gate_up_shape(work)),
-                      .down = make_gemm(down_shape(work))};
+    LayerWeights made{
+        .gate = gate_weights(point, layer, backend),
+        .selection_bias = to_device(layer_selection_bias(point.seed, layer, point.model), backend),
+        .gate_up = make_gemm(gate_up_shape(work)),
+        .down = make_gemm(down_shape(work))};
     made.gate_up->prepare(gate_up);
     made.down->prepare(down);
     weights.layers.push_back(std::move(made));

@@ -12,7 +12,8 @@
 namespace epsweep {
 
 struct LayerWeights {
-  Buffer gate;  // fp32 [num_experts][hidden_dim]
+  Buffer gate;            // fp32 [num_experts][hidden_dim]
+  Buffer selection_bias;  // fp32 [num_experts]; no bytes if the model has none
   std::unique_ptr<GroupedGemm> gate_up, down;
 };
 

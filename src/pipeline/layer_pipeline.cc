@@ -32,7 +32,9 @@ RouterOp router_op(const RankWork& work) {
           .dtype = work.point.dtype,
           .score = score_function(model.router.scoring),
           .renormalize = model.router.renormalize,
-          .scale = static_cast<float>(model.router.scale)};
+          .scale = static_cast<float>(model.router.scale),
+          .groups = model.router.group_limit(),
+          .select_by_logit = model.router.selects_by_logit()};
 }
 
 // Input rows of the rank's own tokens, addressed by their global index.
@@ -135,6 +137,13 @@ std::vector<float> LayerPipeline::output() const {
   return host;
 }
 
+std::vector<std::int32_t> LayerPipeline::own_choice() const {
+  std::vector<std::int32_t> host(static_cast<std::size_t>(own_choice_.bytes()) /
+                                 sizeof(std::int32_t));
+  backend_.copy_to_host(own_choice_, host.data(), own_choice_.bytes());
+  return host;
+}
+
 LayerGemmWork LayerPipeline::run_layer(int layer, Timeline& timeline, MarkId first_mark) {
   MarkId mark = first_mark;
   for (const Step& step : schedule_) {
@@ -166,6 +175,8 @@ void LayerPipeline::run_step(int layer, Stage stage) {
 
 void LayerPipeline::router(int layer) {
   const auto at = static_cast<std::size_t>(layer);
+  const Buffer& bias = weights_.layers[at].selection_bias;
+  router_op_.selection_bias = bias.bytes() > 0 ? &bias : nullptr;
   backend_.token_ops().router(*lane_, router_op_, tokens_, weights_.layers[at].gate,
                               work_.dispatch[at].expert_of_assignment, own_choice_,
                               weights_of_choice_);

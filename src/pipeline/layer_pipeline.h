@@ -36,6 +36,8 @@ class LayerPipeline {
   bool counts_match_plan(int layer) const;
   // fp32 [own tokens][expert_io_dim] of the layer that ran last.
   std::vector<float> output() const;
+  // What the router's own top-k chose in the last layer run: [own tokens][top_k]. Not used.
+  std::vector<std::int32_t> own_choice() const;
 
  private:
   void run_step(int layer, Stage stage);

@@ -1,7 +1,6 @@
 #include "pipeline/oracle.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -10,46 +9,17 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "workload/dot.h"
+#include "workload/gate.h"
 #include "workload/payload.h"
 
 namespace epsweep {
 namespace {
 
-// fp32 inside blocks of 256 terms, double across them: rounding stays below 1e-6 of the result's
-// scale, and compilers may vectorise the sixteen running sums without reordering any one of them.
-EPSWEEP_MULTIVERSION double dot(const float* a, const float* b, std::size_t size) {
-  double total = 0;
-  for (std::size_t begin = 0; begin < size; begin += 256) {
-    const std::size_t end = std::min(size, begin + 256);
-    std::array<float, 16> sums{};
-    std::size_t i = begin;
-    for (; i + sums.size() <= end; i += sums.size()) {
-      for (std::size_t lane = 0; lane < sums.size(); ++lane)
-        sums[lane] += a[i + lane] * b[i + lane];
-    }
-    for (; i < end; ++i) sums[0] += a[i] * b[i];
-    for (const float sum : sums) total += static_cast<double>(sum);
-  }
-  return total;
-}
-
 // The value as the layer stores it.
 float stored(double value, DType dtype) {
   const auto single = static_cast<float>(value);
   return dtype == DType::bf16 ? float_of_bf16(bf16_of_float(single)) : single;
-}
-
-double score(Scoring scoring, double logit) {
-  switch (scoring) {
-    case Scoring::softmax:
-    case Scoring::topk_softmax:
-      return std::exp(logit);
-    case Scoring::sigmoid:
-      return 1 / (1 + std::exp(-logit));
-    case Scoring::sqrtsoftplus:
-      break;
-  }
-  return std::sqrt(std::log1p(std::exp(logit)));
 }
 
 std::vector<float> token_row(const SweepPoint& point, std::int64_t token, std::int64_t cols) {
@@ -114,27 +84,8 @@ double rms(std::span<const double> row) {
 
 std::vector<double> expected_router_weights(const SweepPoint& point, int layer, const Trace& trace,
                                             std::int64_t token) {
-  const ModelShape& model = point.model;
-  const auto hidden = static_cast<std::size_t>(model.hidden_dim);
-  const std::vector<float> x = token_row(point, token, model.hidden_dim);
-  const PayloadMatrix gate = gate_matrix(point.seed, layer, model.hidden_dim);
-  std::vector<float> gate_row(hidden);
-  const auto score_of = [&](std::int32_t expert) {
-    gate.fill_row(expert, std::span(gate_row));
-    return score(model.router.scoring, dot(gate_row.data(), x.data(), hidden));
-  };
-  std::vector<double> weights;
-  for (const std::int32_t expert : trace.of_token(token)) weights.push_back(score_of(expert));
-  double divisor = 1;
-  if (model.router.scoring == Scoring::softmax) {
-    divisor = 0;
-    for (int expert = 0; expert < model.num_experts; ++expert) divisor += score_of(expert);
-  }
-  if (model.router.scoring == Scoring::topk_softmax || model.router.renormalize) {
-    divisor = std::accumulate(weights.begin(), weights.end(), 0.0);
-  }
-  for (double& weight : weights) weight *= model.router.scale / divisor;
-  return weights;
+  const LayerGate gate(point.seed, layer, point.model);
+  return gate.router().weights(gate.logits(token), trace.of_token(token));
 }
 
 std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trace& trace,
@@ -142,10 +93,11 @@ std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trac
   const auto io = static_cast<std::size_t>(point.model.expert_io_dim);
   std::vector<std::vector<float>> inputs;
   std::map<std::int32_t, std::vector<Use>> uses_of_expert;
+  const LayerGate gate(point.seed, layer, point.model);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     inputs.push_back(token_row(point, tokens[i], point.model.expert_io_dim));
-    const std::vector<double> weights = expected_router_weights(point, layer, trace, tokens[i]);
     const auto experts = trace.of_token(tokens[i]);
+    const std::vector<double> weights = gate.router().weights(gate.logits(tokens[i]), experts);
     for (std::size_t j = 0; j < experts.size(); ++j) {
       uses_of_expert[experts[j]].push_back({.token = i, .weight = weights[j], .inner = {}});
     }

@@ -143,18 +143,12 @@ const std::vector<std::string>& model_shape_keys() {
   return keys;
 }
 
-std::optional<ShapeProblem> find_shape_problem(const ModelShape& model) {
+std::optional<ShapeProblem> find_router_problem(const ModelShape& model) {
   const RouterShape& router = model.router;
   if (model.top_k < 1 || model.top_k > model.num_experts) {
     return ShapeProblem{"top_k", fmt::format("top_k is {}, but must be from 1 to num_experts, "
                                              "which is {}",
                                              model.top_k, model.num_experts)};
-  }
-  if (model.num_moe_layers < 1 || model.num_moe_layers > model.num_layers) {
-    return ShapeProblem{"num_moe_layers",
-                        fmt::format("num_moe_layers is {}, but must be from 1 to num_layers, "
-                                    "which is {}",
-                                    model.num_moe_layers, model.num_layers)};
   }
   if (router.num_groups < 1 || model.num_experts % router.num_groups != 0) {
     return ShapeProblem{"router", fmt::format("num_experts is {}, which does not divide into "
@@ -172,6 +166,17 @@ std::optional<ShapeProblem> find_shape_problem(const ModelShape& model) {
                         fmt::format("top_k is {}, but topk_groups {} of {} groups hold "
                                     "only {} experts",
                                     model.top_k, router.topk_groups, router.num_groups, reachable)};
+  }
+  return std::nullopt;
+}
+
+std::optional<ShapeProblem> find_shape_problem(const ModelShape& model) {
+  if (const auto problem = find_router_problem(model)) return problem;
+  if (model.num_moe_layers < 1 || model.num_moe_layers > model.num_layers) {
+    return ShapeProblem{"num_moe_layers",
+                        fmt::format("num_moe_layers is {}, but must be from 1 to num_layers, "
+                                    "which is {}",
+                                    model.num_moe_layers, model.num_layers)};
   }
   return std::nullopt;
 }

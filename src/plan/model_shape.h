@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/top_k.h"
 #include "plan/yaml_tree.h"
 
 namespace epsweep {
@@ -29,6 +30,15 @@ struct RouterShape {
   int num_groups = 1;           // n_group; 1 means ungrouped
   int topk_groups = 1;          // topk_group
   bool selection_bias = false;  // a bias that takes part in the selection only
+
+  // Published routers sum a group's two largest scores where they add a bias (DeepSeek-V3), and
+  // take the largest where they do not (DeepSeek-V2), so this is not a fact of its own.
+  GroupLimit group_limit() const {
+    return {num_groups, topk_groups, selection_bias ? GroupScore::top2_sum : GroupScore::max};
+  }
+  // Scores rise with the logit, so without a bias logits choose the same experts (workload/router.h
+  // has the rules).
+  bool selects_by_logit() const { return scoring == Scoring::topk_softmax || !selection_bias; }
 };
 
 // What the KV cache of one token costs; whatever a config does not state stays absent.
@@ -72,6 +82,8 @@ struct ShapeProblem {
   std::string key, text;
 };
 std::optional<ShapeProblem> find_shape_problem(const ModelShape& model);
+// The part of it that concerns the router: top_k and expert groups.
+std::optional<ShapeProblem> find_router_problem(const ModelShape& model);
 
 // Reads the map of a model file, or of an experiment's inline model. `base` gives the values of
 // absent keys (an experiment that names a model and changes a few keys); without it the keys

@@ -8,6 +8,7 @@
 
 #include "base/registry.h"
 #include "plan/catalogs.h"
+#include "plan/model_shape.h"
 #include "plan/sweep_point.h"
 
 namespace epsweep {
@@ -21,7 +22,8 @@ struct RoutingContext {
   int layer = 0;
   std::int64_t step = 0;
   std::uint64_t seed = 0;
-  const Routing* routing = nullptr;  // parameters and file
+  const Routing* routing = nullptr;   // parameters and file
+  const ModelShape* model = nullptr;  // for distributions that depend on more than E and k
 };
 
 // Writes the top_k distinct experts of one token, 0 <= token < num_tokens. Any token may be asked

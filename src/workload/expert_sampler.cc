@@ -156,6 +156,14 @@ ExpertSampler::ExpertSampler(std::span<const double> loads, int top_k)
   build_table();
 }
 
+std::vector<double> ExpertSampler::rates() const {
+  std::vector<double> rates = weights_;
+  for (const std::int32_t expert : always_) {
+    rates[static_cast<std::size_t>(expert)] = std::numeric_limits<double>::infinity();
+  }
+  return rates;
+}
+
 void ExpertSampler::build_table() {
   const double total = std::accumulate(weights_.begin(), weights_.end(), 0.0);
   std::vector<double> height;

@@ -26,6 +26,10 @@ class ExpertSampler {
   // Distinct experts of one token; experts.size() = top_k. Uses the stream from index 0 on.
   void draw(const RandomStream& stream, std::span<std::int32_t> experts) const;
 
+  // Rates of the experts' clocks, 0 for those that never ring and infinite for those that every
+  // token has.
+  std::vector<double> rates() const;
+
  private:
   // One column of Walker's alias table (Walker 1977; Vose 1991).
   struct Column {

@@ -90,6 +90,12 @@ PayloadMatrix gate_matrix(std::uint64_t seed, int layer, std::int64_t hidden_dim
           weight_amplitude(hidden_dim)};
 }
 
+PayloadMatrix selection_bias_matrix(std::uint64_t seed, int layer, int num_experts,
+                                    double amplitude) {
+  return {RandomStream(seed, Stream::selection_bias, static_cast<std::uint64_t>(layer)),
+          num_experts, amplitude};
+}
+
 PayloadMatrix gate_up_matrix(std::uint64_t seed, int layer, int expert,
                              std::int64_t expert_io_dim) {
   return {RandomStream(seed, Stream::expert_gate_up, static_cast<std::uint64_t>(layer),

@@ -39,6 +39,9 @@ double weight_amplitude(std::int64_t num_inputs);
 PayloadMatrix token_matrix(std::uint64_t seed, std::int64_t hidden_dim);
 // [num_experts][hidden_dim]; logits have a standard deviation between 0.57 and 1.16.
 PayloadMatrix gate_matrix(std::uint64_t seed, int layer, std::int64_t hidden_dim);
+// [1][num_experts]: what the router adds to the scores it selects by.
+PayloadMatrix selection_bias_matrix(std::uint64_t seed, int layer, int num_experts,
+                                    double amplitude);
 // [gate_up_cols][expert_io_dim], rows 0..ffn_dim-1 gate and the rest up (or up alone).
 PayloadMatrix gate_up_matrix(std::uint64_t seed, int layer, int expert, std::int64_t expert_io_dim);
 // [expert_io_dim][ffn_dim]

@@ -8,9 +8,13 @@
 namespace epsweep {
 
 std::string trace_key(const SweepPoint& point) {
-  return fmt::format("E={} k={} C={} layers={} step={} seed={} {}", point.model.num_experts,
-                     point.model.top_k, point.tokens_global(), point.layers, point.step, point.seed,
-                     point.routing.label());
+  const ModelShape& model = point.model;
+  const RouterShape& router = model.router;
+  return fmt::format("E={} k={} hidden={} router={},{}/{},{} C={} layers={} step={} seed={} {}",
+                     model.num_experts, model.top_k, model.hidden_dim,
+                     static_cast<int>(router.scoring), router.topk_groups, router.num_groups,
+                     router.selection_bias, point.tokens_global(), point.layers, point.step,
+                     point.seed, point.routing.label());
 }
 
 TokenRouter make_token_router(const SweepPoint& point, int layer) {
@@ -22,7 +26,7 @@ TokenRouter make_token_router(const SweepPoint& point, int layer) {
   return DistributionCatalog::instance()
       .at(point.routing.distribution)
       .make({num_experts, top_k, point.tokens_global(), layer, point.step, point.seed,
-             &point.routing});
+             &point.routing, &point.model});
 }
 
 Trace draw_trace(const SweepPoint& point, int layer) {

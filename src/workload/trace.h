@@ -23,7 +23,7 @@ struct Trace {
   }
 };
 
-// Equal for points that get the same trace.
+// Equal keys mean equal traces.
 std::string trace_key(const SweepPoint& point);
 
 // The point's distribution, ready to draw; what draw_trace() asks token by token. Throws

@@ -83,6 +83,22 @@ TEST(Layer, SkewDoesNotChangeTheResult) {
   expect_same_as_ep1(point);
 }
 
+TEST(Layer, TheModelsOwnRouterDoesNotChangeTheResult) {
+  SweepPoint point = layer_point(mpi_world().size(), 40);
+  point.model.router = {.scoring = Scoring::sigmoid,
+                        .renormalize = true,
+                        .num_groups = 4,
+                        .topk_groups = 2,
+                        .selection_bias = true};
+  for (const char* distribution : {"gate", "group_limited"}) {
+    point.routing = {.distribution = distribution, .params = {}, .file = {}};
+    if (point.routing.distribution == "group_limited") {
+      point.routing.params = {{"sigma_block", 0}, {"sigma_subblock", 0.3}, {"sigma_expert", 0.5}};
+    }
+    expect_same_as_ep1(point);
+  }
+}
+
 // Case C09: ranks without experts join in.
 TEST(Layer, RanksWithoutExpertsJoinIn) {
   SweepPoint point = layer_point(mpi_world().size(), 20);

@@ -1,6 +1,7 @@
 // Every experiment and model that is shipped can be planned.
 #include <algorithm>
 #include <filesystem>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -8,6 +9,7 @@
 #include "app/plan_table.h"
 #include "base/text.h"
 #include "plan/yaml_tree.h"
+#include "workload/gate.h"
 
 namespace epsweep {
 namespace {
@@ -21,6 +23,19 @@ std::vector<std::string> files_in(const char* folder) {
   }
   std::ranges::sort(files);
   return files;
+}
+
+void expect_router(const ModelShape& model) {
+  const RandomStream random(1, Stream::test);
+  std::vector<double> logits;
+  for (int e = 0; e < model.num_experts; ++e) {
+    logits.push_back(4 * random.uniform(static_cast<std::uint64_t>(e)) - 2);
+  }
+  const std::vector<float> bias = layer_selection_bias(1, 0, model);
+  const RouterChoice choice = ModelRouter(model, {bias.begin(), bias.end()}).route(logits);
+  EXPECT_EQ(std::set(choice.experts.begin(), choice.experts.end()).size(),
+            static_cast<std::size_t>(model.top_k));
+  for (const double weight : choice.weights) EXPECT_GT(weight, 0);
 }
 
 TEST(ShippedFiles, EveryExperimentPlansWithoutAnInfeasiblePoint) {
@@ -47,6 +62,7 @@ TEST(ShippedFiles, EveryModelLoadsUnderItsOwnName) {
     const ModelShape model = read_model_shape(parse_yaml(read_text_file(file), file), std::nullopt);
     EXPECT_EQ(model.name, fs::path(file).stem().string());
     EXPECT_FALSE(model.source.empty());
+    expect_router(model);
   }
 }
 

@@ -60,13 +60,16 @@ inline GemmMaker catalog_gemm(const SweepPoint& point) {
 struct LayerOutputs {
   RankWork work;
   std::vector<std::vector<float>> of_layer;
+  std::vector<std::vector<std::int32_t>> own_choice;
   bool counts_match = true;
 };
 
 inline LayerOutputs run_layers(const SweepPoint& point, int ep_rank, Transport& transport,
                                const GemmMaker& make_gemm) {
-  LayerOutputs outputs{
-      .work = plan_rank_work(point, ep_rank), .of_layer = {}, .counts_match = true};
+  LayerOutputs outputs{.work = plan_rank_work(point, ep_rank),
+                       .of_layer = {},
+                       .own_choice = {},
+                       .counts_match = true};
   const auto backend = make_cpu_backend({.num_threads = 1, .memory_bytes = 0, .local_rank = 0});
   ExpertWeights weights = prepare_weights(outputs.work, *backend, make_gemm);
   LayerPipeline pipeline(outputs.work, *backend, transport, weights);
@@ -77,6 +80,7 @@ inline LayerOutputs run_layers(const SweepPoint& point, int ep_rank, Transport& 
     pipeline.run_layer(layer, *timeline, 0);
     outputs.counts_match = outputs.counts_match && pipeline.counts_match_plan(layer);
     outputs.of_layer.push_back(pipeline.output());
+    outputs.own_choice.push_back(pipeline.own_choice());
   }
   return outputs;
 }

@@ -37,6 +37,10 @@ TokenRouter route_by_load(const RoutingContext& context, std::span<const double>
   };
 }
 
+std::vector<double> race_rates(const RoutingContext& context, std::span<const double> loads) {
+  return make_sampler(context, loads).rates();
+}
+
 RandomStream load_stream(const RoutingContext& context, std::uint64_t part) {
   return RandomStream(context.seed, Stream::load, static_cast<std::uint64_t>(context.layer), part);
 }

@@ -15,6 +15,9 @@ namespace epsweep {
 // Throws ConfigError, naming the distribution, if fewer than top_k loads are positive.
 TokenRouter route_by_load(const RoutingContext& context, std::span<const double> loads);
 
+// The clock rates by which it draws (ExpertSampler), for distributions that draw by another rule.
+std::vector<double> race_rates(const RoutingContext& context, std::span<const double> loads);
+
 // For what belongs to a layer and stays from step to step, such as which experts are popular.
 // `part` keeps several such things of one layer apart.
 RandomStream load_stream(const RoutingContext& context, std::uint64_t part = 0);

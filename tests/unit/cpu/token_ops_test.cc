@@ -241,21 +241,5 @@ TEST(VectorMath, AccurateEverywhere) {
   EXPECT_TRUE(std::isfinite(fast_exp(1000.0F)));
 }
 
-TEST(TopK, OrderTiesAndNaN) {
-  const auto top = [](std::vector<float> values, std::size_t k) {
-    std::vector<std::int32_t> chosen(k);
-    top_k_indices(values, chosen);
-    return chosen;
-  };
-  using Ids = std::vector<std::int32_t>;
-  EXPECT_EQ(top({1, 3, 2}, 2), (Ids{1, 2}));
-  EXPECT_EQ(top({2, 2, 2, 2}, 3), (Ids{0, 1, 2}));
-  EXPECT_EQ(top({0, 5, 5, 9, 5}, 3), (Ids{3, 1, 2}));
-  EXPECT_EQ(top({-1, -2}, 2), (Ids{0, 1}));
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const std::int32_t id : top({nan, 1, nan, 2}, 3)) EXPECT_LT(id, 4);
-  EXPECT_TRUE(top({1, 2}, 0).empty());
-}
-
 }  // namespace
 }  // namespace epsweep

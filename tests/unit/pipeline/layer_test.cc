@@ -44,6 +44,40 @@ TEST(Layer, EveryRouterFamilyMatchesTheOracle) {
   }
 }
 
+SweepPoint gate_point(DType dtype) {
+  SweepPoint point = layer_point(1, 400);
+  point.model.num_experts = 64;
+  point.model.top_k = 6;
+  point.model.router = {.scoring = Scoring::sigmoid,
+                        .renormalize = true,
+                        .scale = 2.5,
+                        .num_groups = 8,
+                        .topk_groups = 3,
+                        .selection_bias = true};
+  point.routing.distribution = "gate";
+  point.dtype = dtype;
+  point.layers = 2;
+  return point;
+}
+
+// With a selection bias and groups, which an op that ignored either would miss.
+TEST(Layer, TheRoutersOwnChoiceIsTheTraceOfGate) {
+  for (const DType dtype : {DType::bf16, DType::fp32}) {
+    const SweepPoint point = gate_point(dtype);
+    LocalTransport transport;
+    const LayerOutputs outputs = run_layers(point, 0, transport, catalog_gemm(point));
+    EXPECT_FALSE(check_outputs(outputs).problem.has_value());
+    for (std::size_t layer = 0; layer < 2; ++layer) {
+      const std::vector<std::int32_t>& traced = outputs.work.traces[layer].experts;
+      const std::vector<std::int32_t>& chosen = outputs.own_choice[layer];
+      ASSERT_EQ(chosen.size(), traced.size());
+      std::size_t same = 0;
+      for (std::size_t i = 0; i < traced.size(); ++i) same += chosen[i] == traced[i] ? 1U : 0U;
+      EXPECT_GE(same * 1000, traced.size() * 999) << to_string(dtype) << " layer " << layer;
+    }
+  }
+}
+
 TEST(Layer, LatentWidthAndTwoGemmExpertsMatchTheOracle) {
   SweepPoint point = layer_point();
   point.model.expert_io_dim = 16;

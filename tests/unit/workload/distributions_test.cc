@@ -22,6 +22,8 @@ class EveryDistribution : public ::testing::TestWithParam<std::string> {
  protected:
   std::int64_t num_tokens() const { return replayed() ? 64 : 1000; }
   bool replayed() const { return GetParam() == "recorded_trace"; }
+  // The tokens that a router of the model sees are those of every step.
+  bool same_in_every_step() const { return replayed() || GetParam() == "gate"; }
   SweepPoint point() const { return sample_point(GetParam(), kExperts, kTopK, num_tokens()); }
 };
 
@@ -46,10 +48,7 @@ TEST_P(EveryDistribution, experts_are_distinct_and_in_range) {
 TEST_P(EveryDistribution, any_token_in_any_order) {
   const SweepPoint sample = point();
   const Trace trace = draw_trace(sample, 1);
-  const TokenRouter router =
-      DistributionCatalog::instance()
-          .at(GetParam())
-          .make({kExperts, kTopK, num_tokens(), 1, sample.step, sample.seed, &sample.routing});
+  const TokenRouter router = make_token_router(sample, 1);
   std::array<std::int32_t, kTopK> experts;
   for (std::int64_t token = num_tokens(); token-- > 0;) {
     router(token, experts);
@@ -67,7 +66,7 @@ TEST_P(EveryDistribution, depends_on_seed_step_and_layer) {
   EXPECT_EQ(base == routing_checksum(draw_trace(sample, 0)), replayed());
   sample.seed = 1;
   sample.step = 1;
-  EXPECT_EQ(base == routing_checksum(draw_trace(sample, 0)), replayed());
+  EXPECT_EQ(base == routing_checksum(draw_trace(sample, 0)), same_in_every_step());
 }
 
 TEST_P(EveryDistribution, is_the_same_for_every_ep_size) {

@@ -40,11 +40,16 @@ inline SweepPoint sample_point(const std::string& distribution, int num_experts,
                                std::int64_t num_tokens, int ep_size = 1) {
   SweepPoint point;
   point.model.name = "sample";
+  point.model.hidden_dim = 32;
   point.model.num_experts = num_experts;
   point.model.top_k = top_k;
   point.ep_size = ep_size;
   point.concurrency.tokens = num_tokens;
   point.routing = default_routing(distribution);
+  if (distribution == "group_limited") {  // half of four groups, or all if top_k needs them
+    point.model.router.num_groups = 4;
+    point.model.router.topk_groups = 2 * top_k <= num_experts ? 2 : 4;
+  }
   return point;
 }
 

@@ -1,0 +1,21 @@
+// Loads that look like those of a trained model: lognormal, neighbours hot together.
+#pragma once
+
+#include <vector>
+
+#include "workload/distribution.h"
+
+namespace epsweep {
+
+struct BlockSigmas {
+  double block = 0, subblock = 0, expert = 0;
+};
+
+// The parameters sigma_block, sigma_subblock and sigma_expert, and their values in a routing.
+std::vector<ParamSpec> sigma_params(const BlockSigmas& defaults);
+
+// load = exp(a + b + c): a per block of 32 experts, b per block of 8, c per expert, normal with the
+// routing's sigmas. All loads are 1 if these are 0.
+std::vector<double> lognormal_loads(const RoutingContext& context);
+
+}  // namespace epsweep
