@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "costs/ffn_work.h"
 #include "costs/memory.h"
+#include "report/point_record.h"
 #include "report/text_table.h"
 #include "workload/placement.h"
 #include "workload/trace.h"
@@ -127,16 +128,6 @@ std::string feasible_text(const PlannedPoint& planned) {
   return planned.num_idle > 0 ? fmt::format("yes, {} idle", planned.num_idle) : "yes";
 }
 
-Json rows_json(const RowSummary& rows) {
-  return {{"mean", rows.mean},
-          {"p10", rows.p10},
-          {"median", rows.median},
-          {"p90", rows.p90},
-          {"max", rows.max},
-          {"max_over_mean", json_or_null(rows.max_over_mean)},
-          {"empty_fraction", rows.empty_fraction}};
-}
-
 // One number where all ranks have it, the vector where they differ.
 Json per_rank_json(const std::vector<std::int64_t>& values) {
   const auto [least, most] = std::ranges::minmax(values);
@@ -153,8 +144,8 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned) {
   json["placement_fitted_on"] = json_or_null(planned.fitted_on);
   json["local_experts"] = per_rank_json(planned.local_experts);
   json["tokens_per_rank"] = per_rank_json(planned.tokens_per_rank);
-  json["rows_per_expert"] = rows_json(planned.expert_rows);
-  json["rows_per_rank"] = rows_json(planned.rank_rows);
+  json["rows_per_expert"] = row_summary_json(planned.expert_rows);
+  json["rows_per_rank"] = row_summary_json(planned.rank_rows);
   json["active_experts"] = planned.active_experts;
   json["weight_bytes_per_rank"] = per_rank_json(planned.weight_bytes);
   json["memory_bytes_per_rank"] = planned.memory.total();

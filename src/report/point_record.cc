@@ -35,19 +35,6 @@ std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_
   return all;
 }
 
-Json row_summary_json(const RowSummary& rows) {
-  return {{"num_entries", rows.num_entries},
-          {"total", rows.total},
-          {"mean", rows.mean},
-          {"min", rows.min},
-          {"p10", rows.p10},
-          {"median", rows.median},
-          {"p90", rows.p90},
-          {"max", rows.max},
-          {"max_over_mean", json_or_null(rows.max_over_mean)},
-          {"empty_fraction", rows.empty_fraction}};
-}
-
 Json rows_json(const std::vector<std::vector<std::int64_t>>& layers) {
   Json json = row_summary_json(summarize_rows(concatenated(layers)));
   json["per_layer"] = layers;
@@ -224,6 +211,19 @@ void expect_consistent(const PointRecordInput& input) {
 }
 
 }  // namespace
+
+Json row_summary_json(const RowSummary& rows) {
+  return {{"num_entries", rows.num_entries},
+          {"total", rows.total},
+          {"mean", rows.mean},
+          {"min", rows.min},
+          {"p10", rows.p10},
+          {"median", rows.median},
+          {"p90", rows.p90},
+          {"max", rows.max},
+          {"max_over_mean", json_or_null(rows.max_over_mean)},
+          {"empty_fraction", rows.empty_fraction}};
+}
 
 std::vector<int> active_ranks(const GroupLayout& layout) {
   std::vector<int> ranks;

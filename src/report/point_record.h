@@ -101,6 +101,9 @@ struct PointRecordInput {
   std::vector<std::string> warnings;
 };
 
+// Rows per expert or per rank, as plans and records show them.
+Json row_summary_json(const RowSummary& rows);
+
 // World ranks that are in a group, ascending: the row order of timing tables.
 std::vector<int> active_ranks(const GroupLayout& layout);
 

@@ -38,6 +38,7 @@ std::string in_dir(const std::string& dir, std::string_view name) {
 void make_dir(const std::string& path) {
   if (::mkdir(path.c_str(), 0755) == 0 || (errno == EEXIST && fs::is_directory(path))) return;
   const int error = errno;
+  if (error == EEXIST) refuse_dir(path, "is a file");
   const fs::path parent = fs::path(path).parent_path();
   if (error == ENOENT && !parent.empty() && !fs::exists(parent)) {
     refuse_dir(path, fmt::format("its parent {} does not exist", parent.string()));
@@ -98,8 +99,15 @@ RunDirectory RunDirectory::create(const std::string& path, const Json& run) {
       ::open(points_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0644));
   if (!points && errno == EEXIST) refuse_dir(dir, "already holds a run (points.jsonl)");
   if (!points) refuse_dir(dir, fmt::format("cannot be written: {}", std::strerror(errno)));
-  make_dir(in_dir(dir, kTimingsDir));
-  write_run_json(dir, run);
+  try {
+    make_dir(in_dir(dir, kTimingsDir));
+    write_run_json(dir, run);
+  } catch (const Error&) {
+    // A second try, with room on the disk, must not take this for a run.
+    ::unlink(points_path.c_str());
+    ::rmdir(in_dir(dir, kTimingsDir).c_str());  // if it is empty
+    throw;
+  }
   return RunDirectory(std::move(dir), std::move(points));
 }
 

@@ -1,6 +1,7 @@
 #include "report/result_file.h"
 
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 
 #include <fcntl.h>
@@ -102,10 +103,20 @@ TEST(ResultFile, UnusableDirectoriesFailFirst) {
   expect_error<ConfigError>([&] { RunDirectory::create(dir / "a/b", kRun); }, "does not exist");
   EXPECT_FALSE(std::filesystem::exists(dir / "a"));
   write_text(dir / "file", "text");
-  expect_error<ConfigError>([&] { RunDirectory::create(dir / "file", kRun); }, "cannot be created");
+  expect_error<ConfigError>([&] { RunDirectory::create(dir / "file", kRun); }, "is a file");
   expect_error<ConfigError>([&] { RunDirectory::create(dir / "file/run", kRun); },
                             "Not a directory");
   expect_error<ConfigError>([&] { RunDirectory::create("", kRun); }, "empty");
+}
+
+TEST(ResultFile, WhatCouldNotBeStartedIsNoRunAfterwards) {
+  const ScratchDir dir;
+  std::filesystem::create_directory(dir / "run");
+  std::ofstream(dir / "run/timings") << "in the way";
+  EXPECT_THROW(RunDirectory::create(dir / "run", kRun), ConfigError);
+  std::filesystem::remove(dir / "run/timings");
+  EXPECT_NO_THROW(RunDirectory::create(dir / "run", kRun));
+  EXPECT_THROW(RunDirectory::create(dir / "run/run.json", kRun), ConfigError);
 }
 
 TEST(ResultFile, UnwritableDirectoriesFailFirst) {
