@@ -1,5 +1,8 @@
 #include "plan/sweep_spec.h"
 
+#include <filesystem>
+#include <fstream>
+
 #include <gmock/gmock.h>
 
 #include "base/error.h"
@@ -151,6 +154,21 @@ TEST(SweepSpec, OverridesWin) {
   EXPECT_EQ(read(kMinimal + "seed: 7\n", {"seed=8"}).seed, 8U);
   EXPECT_THAT(read(kMinimal, {"ep_sizes=[4]", "model.num_experts=16"}).ep_sizes, ElementsAre(4));
   EXPECT_THAT(error_of(kMinimal, {"sed=8"}), HasSubstr("--set:1: sed: unknown key"));
+}
+
+// A recording counts by what is in it, not by where it lies.
+TEST(SweepSpec, RoutingFilesCountByTheirContent) {
+  const auto fingerprint = [](const std::string& folder, const std::string& content) {
+    const std::filesystem::path dir = std::filesystem::path(::testing::TempDir()) / folder;
+    std::filesystem::create_directories(dir);
+    std::ofstream(dir / "counts.json") << content;
+    const std::string file = (dir / "counts.json").string();
+    return make_plan(
+               read(kMinimal, {"routing={distribution: recorded, counts_file: " + file + "}"}))
+        .fingerprint;
+  };
+  EXPECT_EQ(fingerprint("epsweep_a", "one"), fingerprint("epsweep_b", "one"));
+  EXPECT_NE(fingerprint("epsweep_a", "one"), fingerprint("epsweep_a", "two"));
 }
 
 // Case C47: line, dotted path and the nearest key.
