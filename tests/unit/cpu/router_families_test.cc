@@ -1,6 +1,6 @@
 // The timed router against the reference router of workload/, for every family.
+#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <ostream>
 #include <span>
 #include <string>
@@ -72,7 +72,7 @@ std::vector<Family> families() {
 
 Buffer floats(const std::vector<float>& values) {
   Buffer buffer = make_cpu_buffer(static_cast<std::int64_t>(values.size() * sizeof(float)));
-  std::memcpy(buffer.data(), values.data(), values.size() * sizeof(float));
+  std::copy(values.begin(), values.end(), buffer.as<float>().begin());
   return buffer;
 }
 
