@@ -1,6 +1,7 @@
 #include "app/plan_table.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // A plan with what routing and placement make of it, before anything runs.
 #pragma once
 
-#include <map>
+#include <cstdint>
 #include <string>
 
 #include "base/json.h"

@@ -175,7 +175,6 @@ int run(const RunCommand& command) {
   char** argv = nullptr;
   const MpiEnvironment environment(argc, argv);
   const Comm& world = environment.world();
-  log::set_level(world.rank() == 0 ? log::Level::info : log::Level::warning);
   try {
     return run_in_world(command, world);
   } catch (const ConfigError& error) {

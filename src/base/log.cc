@@ -15,36 +15,14 @@ spdlog::logger& logger() {
   return *instance;
 }
 
-std::string& prefix() {
-  static std::string text;
-  return text;
-}
-
-std::string prefixed(const std::string& message) {
-  return prefix().empty() ? message : prefix() + ": " + message;
-}
-
 }  // namespace
 
-void set_level(Level level) {
-  logger().set_level(level == Level::info      ? spdlog::level::info
-                     : level == Level::warning ? spdlog::level::warn
-                                               : spdlog::level::err);
-}
-
-void set_prefix(const std::string& text) {
-  prefix() = text;
-}
-
 // The message is an argument, never the format: user text may contain braces.
-void info(const std::string& message) {
-  logger().info("{}", prefixed(message));
-}
 void warn(const std::string& message) {
-  logger().warn("{}", prefixed(message));
+  logger().warn("{}", message);
 }
 void error(const std::string& message) {
-  logger().error("{}", prefixed(message));
+  logger().error("{}", message);
 }
 
 }  // namespace epsweep::log
