@@ -30,6 +30,7 @@ void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepP
 SweepPoint fixed_part(const SweepSpec& spec) {
   SweepPoint point;
   point.model = spec.model;
+  point.topology = spec.topology;
   point.groups = spec.groups;
   point.weight_cache = spec.weight_cache;
   point.allow_empty_ranks = spec.allow_empty_ranks;
@@ -90,7 +91,28 @@ GroupLayout group_layout(int world_size, int ep_size, Mapping mapping, Groups gr
   return layout;
 }
 
+std::vector<int> members(const GroupLayout& layout, int group) {
+  std::vector<int> ranks(static_cast<std::size_t>(layout.ep_size), -1);
+  for (std::size_t rank = 0; rank < layout.group_of_rank.size(); ++rank) {
+    if (layout.group_of_rank[rank] != group) continue;
+    ranks[static_cast<std::size_t>(layout.ep_rank_of_rank[rank])] = static_cast<int>(rank);
+  }
+  return ranks;
+}
+
+std::optional<GroupPlaces> declared_places(const SweepPoint& point) {
+  if (!point.topology.declared()) return std::nullopt;
+  const int described = point.topology.num_ranks();
+  const GroupLayout layout = group_layout(described == 0 ? point.ep_size : described, point.ep_size,
+                                          point.mapping, point.groups);
+  return group_places(point.topology, members(layout, 0));
+}
+
 void check_world(const SweepSpec& spec, int world_size) {
+  if (const int ranks = spec.topology.num_ranks(); ranks > 0 && ranks != world_size) {
+    throw ConfigError(
+        fmt::format("topology describes {} ranks but MPI started {}", ranks, world_size));
+  }
   std::vector<int> too_wide, legal;
   for (const int ep_size : spec.ep_sizes) {
     (ep_size > world_size ? too_wide : legal).push_back(ep_size);

@@ -27,8 +27,15 @@ struct GroupLayout {
   std::vector<int> group_of_rank, ep_rank_of_rank;  // by world rank; -1 for idle
 };
 GroupLayout group_layout(int world_size, int ep_size, Mapping mapping, Groups groups);
+// World ranks of one group, by EP rank.
+std::vector<int> members(const GroupLayout& layout, int group);
 
-// Throws ConfigError naming world size, the EP sizes that do not fit and those that would.
+// Where the ranks of the first group live; absent where no topology is declared. All ranks of the
+// topology are the world; where it has no end, the group is.
+std::optional<GroupPlaces> declared_places(const SweepPoint& point);
+
+// Throws ConfigError where the topology describes another number of ranks; naming world size, the
+// EP sizes that do not fit and those that would.
 void check_world(const SweepSpec& spec, int world_size);
 
 }  // namespace epsweep

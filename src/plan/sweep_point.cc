@@ -92,6 +92,10 @@ std::optional<std::string> infeasible_reason(const SweepPoint& point) {
     return fmt::format("tokens_per_rank lists {} ranks, ep_size is {}",
                        point.concurrency.tokens_per_rank.size(), point.ep_size);
   }
+  if (const int ranks = point.topology.num_ranks(); ranks > 0 && point.ep_size > ranks) {
+    return fmt::format("ep_size {} needs more than the {} ranks of the topology", point.ep_size,
+                       ranks);
+  }
   // Row positions are 32-bit; one rank may receive every row of its group.
   const std::int64_t rows = point.tokens_global() * point.model.top_k;
   if (rows > INT32_MAX) {
@@ -117,6 +121,7 @@ Json point_axes_json(const SweepPoint& point) {
       {"grouped_gemm", point.grouped_gemm},
       {"dtype", to_string(point.dtype)},
       {"mapping", to_string(point.mapping)},
+      {"topology", topology_json(point.topology)},
       {"groups", to_string(point.groups)},
       {"weight_cache", to_string(point.weight_cache)},
       {"allow_empty_ranks", point.allow_empty_ranks},

@@ -22,6 +22,7 @@ struct SweepPoint {
   std::string grouped_gemm;
   DType dtype = DType::bf16;
   Mapping mapping = Mapping::packed;
+  Topology topology;
   Groups groups = Groups::fill;
   WeightCache weight_cache = WeightCache::flush;
   bool allow_empty_ranks = false;

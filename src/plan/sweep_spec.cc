@@ -56,6 +56,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"grouped_gemm", spec.grouped_gemm},
           {"dtype", std::move(dtypes)},
           {"mapping", std::move(mappings)},
+          {"topology", topology_json(spec.topology)},
           {"groups", to_string(spec.groups)},
           {"weight_cache", to_string(spec.weight_cache)},
           {"allow_empty_ranks", spec.allow_empty_ranks},

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "plan/catalogs.h"
 #include "plan/model_shape.h"
+#include "plan/topology.h"
 
 namespace epsweep {
 
@@ -84,6 +85,7 @@ struct SweepSpec {
   std::vector<std::string> grouped_gemm;
   std::vector<DType> dtype;
   std::vector<Mapping> mapping;
+  Topology topology;  // declared; of `run` the ranks' real hosts where it is not
   Groups groups = Groups::fill;
   WeightCache weight_cache = WeightCache::flush;
   bool allow_empty_ranks = false;  // EP sizes above num_experts: ranks without experts join in

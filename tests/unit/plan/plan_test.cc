@@ -198,5 +198,33 @@ TEST(CheckWorld, NamesBothNumbersAndWhatWouldFit) {
   }
 }
 
+TEST(DeclaredPlaces, follow_mapping_and_topology) {
+  SweepPoint point;
+  point.ep_size = 4;
+  EXPECT_FALSE(declared_places(point).has_value());
+  point.topology.ranks_per_host = 2;
+  EXPECT_EQ(declared_places(point)->host_of_rank, (std::vector<int>{0, 0, 1, 1}));
+  point.topology.hosts = 4;
+  point.mapping = Mapping::spread;
+  EXPECT_EQ(declared_places(point)->host_of_rank, (std::vector<int>{0, 1, 2, 3}));
+}
+
+TEST(Topology, more_ranks_than_it_has_are_infeasible) {
+  SweepPoint point;
+  point.model.num_experts = 64;
+  point.model.top_k = 2;
+  point.ep_size = 32;
+  point.topology = {.hosts = 4, .ranks_per_host = 4};
+  EXPECT_THAT(*infeasible_reason(point), testing::HasSubstr("more than the 16 ranks"));
+}
+
+TEST(CheckWorld, topology_describes_the_launch) {
+  SweepSpec spec;
+  spec.ep_sizes = {2};
+  spec.topology = {.hosts = 2, .ranks_per_host = 2};
+  check_world(spec, 4);
+  EXPECT_THROW(check_world(spec, 8), ConfigError);
+}
+
 }  // namespace
 }  // namespace epsweep
