@@ -7,7 +7,7 @@
 
 #include "app/experiment.h"
 #include "app/launch_facts.h"
-#include "app/workload_facts.h"
+#include "costs/point_workload.h"
 
 namespace epsweep {
 namespace {
@@ -30,6 +30,14 @@ Verdict verdict_of(const SweepPoint& point, const GatheredPoint& gathered) {
   }
   if (point.tokens_global() == 0) return {PointState::empty, ""};
   return {PointState::measured, ""};
+}
+
+PointWorkload workload_of(const RankWork& work) {
+  PointWorkloadSum sum(work.point);
+  for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
+    sum.add_layer(work.traces[layer], work.placements[layer]);
+  }
+  return sum.finish();
 }
 
 }  // namespace
@@ -87,7 +95,7 @@ Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
     PointRecordInput input = record_input(point);
     input.state = PointState::skipped;
     input.reason = reason;
-    if (rank_point.work) input.workload = workload_facts(*rank_point.work);
+    if (rank_point.work) input.workload = workload_of(*rank_point.work);
     return record(input);
   }
   engine_.run(rank_point);
@@ -113,7 +121,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   const Verdict verdict = verdict_of(point, gathered);
   input.state = verdict.state;
   input.reason = verdict.reason;
-  input.workload = workload_facts(*rank_point.work);
+  input.workload = workload_of(*rank_point.work);
   input.gemms = gathered.gemms;
   input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;

@@ -1,19 +1,12 @@
-// A plan with what routing and placement make of it, before anything runs.
+// A whole plan as tables or as JSON.
 #pragma once
 
-#include <cstdint>
 #include <string>
 
+#include "app/planned_point.h"
 #include "base/json.h"
-#include "plan/plan.h"
 
 namespace epsweep {
-
-// What a plan is compared with; 0 where it was not said.
-struct LaunchLimits {
-  int world_size = 0;
-  std::int64_t memory_bytes = 0;  // of a rank
-};
 
 std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits);
 Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits);

@@ -1,5 +1,6 @@
 #include "app/rank_engine.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -99,7 +100,7 @@ std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
     own = kernel_refusal(work);
     if (own.empty()) {
       const MemoryNeed need =
-          memory_need(work.point, work.placements.front(), work.max_recv_rows());
+          memory_need(work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows());
       own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
     }
   }

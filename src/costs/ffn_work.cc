@@ -15,11 +15,10 @@ FfnWork ffn_work(const ModelShape& model, DType dtype,
 }
 
 std::vector<std::int64_t> weight_bytes_per_rank(const ModelShape& model, DType dtype,
-                                                const Placement& placement) {
+                                                const std::vector<std::int64_t>& slots_per_rank) {
   std::vector<std::int64_t> bytes;
-  for (const std::vector<int>& experts : placement.experts_of_rank) {
-    bytes.push_back(static_cast<std::int64_t>(experts.size()) * model.expert_params() *
-                    bytes_of(dtype));
+  for (const std::int64_t slots : slots_per_rank) {
+    bytes.push_back(slots * model.expert_params() * bytes_of(dtype));
   }
   return bytes;
 }

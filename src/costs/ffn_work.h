@@ -6,7 +6,6 @@
 
 #include "base/dtype.h"
 #include "plan/model_shape.h"
-#include "workload/placement.h"
 
 namespace epsweep {
 
@@ -25,6 +24,6 @@ FfnWork ffn_work(const ModelShape& model, DType dtype,
 
 // Weights resident on each EP rank, replicas included: [ep_size], for one layer.
 std::vector<std::int64_t> weight_bytes_per_rank(const ModelShape& model, DType dtype,
-                                                const Placement& placement);
+                                                const std::vector<std::int64_t>& slots_per_rank);
 
 }  // namespace epsweep

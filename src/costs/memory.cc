@@ -4,8 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "costs/ffn_work.h"
-
 namespace epsweep {
 namespace {
 
@@ -24,21 +22,19 @@ std::string binary_size(std::int64_t bytes) {
 
 }  // namespace
 
-MemoryNeed memory_need(const SweepPoint& point, const Placement& placement,
+MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots,
                        std::int64_t max_recv_rows) {
   const ModelShape& model = point.model;
   const std::int64_t element = bytes_of(point.dtype);
-  const std::vector<std::int64_t> expert_bytes =
-      weight_bytes_per_rank(model, point.dtype, placement);
   const std::int64_t gate_bytes = model.num_experts * model.hidden_dim * bytes_of(DType::fp32);
   const std::int64_t tokens = most_tokens(point);
   const std::int64_t io_row = model.expert_io_dim * element;
   const std::int64_t inner_row = (model.gate_up_cols() + model.ffn_dim) * element;
 
   MemoryNeed need;
-  need.weight_bytes =
-      point.layers * (*std::max_element(expert_bytes.begin(), expert_bytes.end()) + gate_bytes);
-  need.activation_bytes = tokens * model.hidden_dim * element + 2 * tokens * model.top_k * (io_row + 4) +
+  need.weight_bytes = point.layers * (max_slots * model.expert_params() * element + gate_bytes);
+  need.activation_bytes = tokens * model.hidden_dim * element +
+                          2 * tokens * model.top_k * (io_row + 4) +
                           max_recv_rows * (4 * io_row + inner_row) +
                           tokens * model.expert_io_dim * bytes_of(DType::fp32);
   return need;

@@ -6,7 +6,6 @@
 #include <string>
 
 #include "plan/sweep_point.h"
-#include "workload/placement.h"
 
 namespace epsweep {
 
@@ -17,8 +16,9 @@ struct MemoryNeed {
   std::int64_t total() const { return weight_bytes + activation_bytes; }
 };
 
-// `max_recv_rows` R: the most rows any rank receives in any layer. With T the most tokens of any
-// rank, b bytes of the dtype, k = top_k and IO = expert_io_dim, activation_bytes is the sum of
+// `max_slots`: of the rank with most. `max_recv_rows` R: the most rows any rank receives in any
+// layer. With T the most tokens of any rank, b bytes of the dtype, k = top_k and IO =
+// expert_io_dim, activation_bytes is the sum of
 //   T * hidden_dim * b                    tokens
 //   2 * T * k * IO * b                    rows sent, and the expert outputs that come back
 //   2 * T * k * 4                         chosen experts and their router weights
@@ -27,8 +27,7 @@ struct MemoryNeed {
 //   R * (gate_up_cols + ffn_dim) * b      before and after the activation
 //   T * IO * 4                            weighted sums, fp32
 // Layers reuse these buffers. T and R may be of different ranks, so the sum is an upper bound.
-MemoryNeed memory_need(const SweepPoint& point, const Placement& placement,
-                       std::int64_t max_recv_rows);
+MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows);
 
 // "needs 12.3 GiB per rank, 8.0 GiB available: 4.3 GiB short" (MiB and KiB for small amounts);
 // absent if it fits.

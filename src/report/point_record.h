@@ -8,9 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
-#include "costs/ffn_work.h"
-#include "costs/memory.h"
-#include "costs/traffic.h"
+#include "costs/point_workload.h"
 #include "plan/plan.h"
 #include "report/summary.h"
 
@@ -33,19 +31,6 @@ inline const std::vector<std::string> kPointStateNames = {"measured", "empty",  
 inline const std::string& to_string(PointState state) {
   return kPointStateNames[static_cast<std::size_t>(state)];
 }
-
-// What routing and placement fix before anything runs; of one EP group.
-struct PointWorkload {
-  std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
-  std::vector<std::vector<std::int64_t>> rows_per_rank;    // [layers][ep_size], received rows
-  Traffic traffic;                   // copies summed over layers; max_* of the worst layer
-  FfnWork ffn;                       // all ranks, summed over layers
-  std::vector<FfnWork> ffn_of_rank;  // [ep_size], summed over layers
-  std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
-  MemoryNeed memory;
-  std::uint64_t routing_checksum = 0;
-  std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
-};
 
 // One of the two grouped GEMMs: one group, one iteration, all layers.
 struct GemmTotals {

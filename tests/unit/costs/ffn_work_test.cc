@@ -42,12 +42,12 @@ TEST(FfnWork, two_gemms_and_a_latent_width) {
   EXPECT_EQ(ffn_work(model, DType::bf16, {1}).flops, 8'388'608);
 }
 
-TEST(WeightBytes, follow_the_placement) {
+TEST(WeightBytes, follow_the_slots) {
   const ModelShape model = deepseek_v3_like();
   const std::vector<std::int64_t> bytes =
-      weight_bytes_per_rank(model, DType::bf16, make_placement("contiguous", {5, 4}));
+      weight_bytes_per_rank(model, DType::bf16, {2, 1, 1, 1});
   EXPECT_EQ(bytes, (std::vector<std::int64_t>{176'160'768, 88'080'384, 88'080'384, 88'080'384}));
-  EXPECT_EQ(weight_bytes_per_rank(model, DType::bf16, make_placement("contiguous", {1, 2}))[1], 0);
+  EXPECT_EQ(weight_bytes_per_rank(model, DType::bf16, {1, 0})[1], 0);
 }
 
 }  // namespace

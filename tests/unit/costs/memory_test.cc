@@ -20,7 +20,7 @@ SweepPoint small_point() {
 
 TEST(Memory, largest_rank_by_hand) {
   const SweepPoint point = small_point();
-  const MemoryNeed need = memory_need(point, make_placement("contiguous", {9, 4}), 60);
+  const MemoryNeed need = memory_need(point, 3, 60);
   // 3 experts of 3 * 8 * 16 parameters and a bf16 each and a 9 x 32 fp32 gate, two layers.
   EXPECT_EQ(need.weight_bytes, 2 * (3 * 384 * 2 + 9 * 32 * 4));
   // 25 tokens of 32; 2 * 50 rows of 16 sent and returned, an id and a weight each; 60 rows of 4 *
@@ -33,7 +33,7 @@ TEST(Memory, fp32_and_two_gemms) {
   SweepPoint point = small_point();
   point.dtype = DType::fp32;
   point.model.gemms_per_expert = 2;
-  const MemoryNeed need = memory_need(point, make_placement("contiguous", {9, 4}), 60);
+  const MemoryNeed need = memory_need(point, 3, 60);
   EXPECT_EQ(need.weight_bytes, 2 * (3 * 256 * 4 + 9 * 32 * 4));
   EXPECT_EQ(need.activation_bytes, 25 * 128 + 100 * (64 + 4) + 60 * (256 + 64) + 25 * 64);
 }

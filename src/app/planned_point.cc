@@ -1,0 +1,57 @@
+#include "app/planned_point.h"
+
+#include <fmt/format.h>
+
+#include "app/experiment.h"
+
+namespace epsweep {
+namespace {
+
+std::string reason_in_world(const SweepPoint& point, int world_size) {
+  if (const auto reason = reason_not_to_plan(point)) return *reason;
+  if (world_size == 0 || point.ep_size <= world_size) return "";
+  return fmt::format("ep_size {} needs more than {} ranks", point.ep_size, world_size);
+}
+
+std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_t>>& layers) {
+  std::vector<std::int64_t> all;
+  for (const auto& layer : layers) all.insert(all.end(), layer.begin(), layer.end());
+  return all;
+}
+
+PointWorkload workload_of(const SweepPoint& point, TraceCache& traces) {
+  PointWorkloadSum sum(point);
+  for (int layer = 0; layer < point.layers; ++layer) {
+    const Trace& trace = traces.of(point, layer);
+    sum.add_layer(trace, place_experts(point, layer, rows_per_expert(trace)));
+  }
+  return sum.finish();
+}
+
+}  // namespace
+
+PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, TraceCache& traces) {
+  PlannedPoint planned;
+  planned.reason = reason_in_world(point, limits.world_size);
+  if (!planned.reason.empty()) return planned;
+  for (const TokenRange& range : token_ranges(point)) {
+    planned.tokens_per_rank.push_back(range.size());
+  }
+  planned.work = workload_of(point, traces);
+  planned.expert_rows = summarize_rows(concatenated(planned.work.rows_per_expert));
+  planned.rank_rows = summarize_rows(concatenated(planned.work.rows_per_rank));
+  planned.active_experts =
+      (1 - planned.expert_rows.empty_fraction) * static_cast<double>(point.model.num_experts);
+  if (limits.memory_bytes > 0) {
+    planned.shortfall = memory_shortfall(planned.work.memory, limits.memory_bytes).value_or("");
+  }
+  if (limits.world_size > 0) {
+    const GroupLayout layout =
+        group_layout(limits.world_size, point.ep_size, point.mapping, point.groups);
+    planned.num_groups = layout.num_groups;
+    planned.num_idle = static_cast<int>(layout.idle_ranks.size());
+  }
+  return planned;
+}
+
+}  // namespace epsweep

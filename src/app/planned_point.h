@@ -1,0 +1,33 @@
+// One point of a plan with what routing and placement make of it, before anything runs.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/statistics.h"
+#include "costs/point_workload.h"
+#include "plan/plan.h"
+#include "workload/trace_cache.h"
+
+namespace epsweep {
+
+// What a plan is compared with; 0 where it was not said.
+struct LaunchLimits {
+  int world_size = 0;
+  std::int64_t memory_bytes = 0;  // of a rank
+};
+
+struct PlannedPoint {
+  std::string reason;  // why it cannot run; the rest is empty then
+  std::vector<std::int64_t> tokens_per_rank;
+  PointWorkload work;
+  RowSummary expert_rows, rank_rows;  // over all layers
+  double active_experts = 0;          // distinct experts with rows, mean over layers
+  int num_groups = 0, num_idle = 0;   // of a world whose size was given
+  std::string shortfall;              // against a memory that was given; empty if it fits
+};
+
+PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, TraceCache& traces);
+
+}  // namespace epsweep
