@@ -109,7 +109,7 @@ TEST_P(CudaGroupedGemm, multiplies_every_experts_rows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kernels, CudaGroupedGemm, testing::ValuesIn(cuda_gemms()),
-                         [](const auto& info) { return info.param; });
+                         [](const auto& kernel) { return kernel.param; });
 
 TEST(Matmul, algorithms_are_chosen_for_neighbouring_rows_together) {
   EXPECT_EQ(algorithm_rows(1), 1);

@@ -214,7 +214,7 @@ INSTANTIATE_TEST_SUITE_P(
         RouterCase{"one_expert", 2, 8, 1, 1, ScoreFunction::softmax, true, {}, false},
         RouterCase{"all_experts", 2, 8, 6, 6, ScoreFunction::softmax, true, {}, false},
         RouterCase{"no_tokens", 0, 8, 6, 2, ScoreFunction::softmax, true, {}, false}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& family) { return family.param.name; });
 
 TEST(Router, ties_go_to_the_lower_expert_and_group) {
   const std::vector<float> x(8, 1.0F), gate(16 * 8, 0.25F);

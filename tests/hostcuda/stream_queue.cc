@@ -36,8 +36,12 @@ bool try_step() {
   }
   if (busy.empty()) return false;
   std::deque<Step>& queue = device().queues[busy[device().choice() % busy.size()]];
-  if (queue.front()() == Progress::waiting) return false;
+  Step step = std::move(queue.front());
   queue.pop_front();
+  if (step() == Progress::waiting) {
+    queue.push_front(std::move(step));
+    return false;
+  }
   ++device().steps;
   return true;
 }

@@ -14,7 +14,7 @@ using Step = std::function<Progress()>;
 
 void enqueue(cudaStream_t stream, Step step);
 // Runs steps of any stream until the stream is empty. Throws std::logic_error where nothing can go
-// on for ever.
+// on for ever. A step that throws is dropped.
 void drain(cudaStream_t stream);
 void drain_all();
 // Of all later choices between streams, and of threads inside blocks.
