@@ -48,7 +48,7 @@ TEST_P(Slots, send_order_equals_the_plan) {
   std::vector<std::int32_t> slots(experts.size()), position(experts.size());
   epsweep::assign_slots(placement, experts, 100, c.top_k, slots);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(num_slots));
-  count_slots(slots, counts);
+  epsweep::count_slots(slots, counts);
   std::vector<std::int64_t> scratch = counts;
   epsweep::sort_by_slot(slots, scratch, position);
 
@@ -59,8 +59,10 @@ TEST_P(Slots, send_order_equals_the_plan) {
       device_scratch(sort_scratch_entries(assignments, num_slots));
   assign_slots(stream, first.data(), by_expert.data(), device_experts.data(), 100, c.top_k,
                assignments, device_slots.data());
-  sort_by_slot(stream, device_slots.data(), assignments, num_slots, device_counts.data(),
-               device_position.data(), device_scratch.data());
+  count_slots(stream, device_slots.data(), assignments, num_slots, device_counts.data(),
+              device_scratch.data());
+  place_by_slot(stream, device_slots.data(), assignments, device_scratch.data(),
+                device_position.data());
   stream.synchronize();
   EXPECT_EQ(device_slots.host(), slots);
   EXPECT_EQ(device_counts.host(), counts);

@@ -74,17 +74,17 @@ TEST_P(CopyRows, scatter_puts_every_row_where_it_belongs) {
 
 TEST_P(CopyRows, gather_fetches_every_row) {
   const auto [rows, row_bytes, stride, repeat] = GetParam();
-  const std::vector<unsigned char> in = random_bytes(rows * row_bytes);
+  const std::vector<unsigned char> in = random_bytes(rows * stride);
   const std::vector<std::int32_t> source = shuffled(rows);
   TestStream stream;
   DeviceArray<unsigned char> device_in(in), out(rows * row_bytes);
   DeviceArray<std::int32_t> device_source(source);
-  gather_rows(stream, device_in.data(), device_source.data(), rows, row_bytes, out.data());
+  gather_rows(stream, device_in.data(), stride, device_source.data(), rows, row_bytes, out.data());
   stream.synchronize();
-  std::vector<unsigned char> want(in.size());
+  std::vector<unsigned char> want(static_cast<std::size_t>(rows * row_bytes));
   for (std::int64_t i = 0; i < rows; ++i) {
     std::memcpy(want.data() + i * row_bytes,
-                in.data() + source[static_cast<std::size_t>(i)] * row_bytes,
+                in.data() + source[static_cast<std::size_t>(i)] * stride,
                 static_cast<std::size_t>(row_bytes));
   }
   EXPECT_EQ(out.host(), want);
@@ -141,6 +141,53 @@ INSTANTIATE_TEST_SUITE_P(Shapes, WeightedReduce,
                          testing::Values(ReduceCase{0, 8, 2}, ReduceCase{1, 1, 1},
                                          ReduceCase{7, 13, 3}, ReduceCase{5, 2048, 8},
                                          ReduceCase{3, 1100, 2}));
+
+TEST(SegmentReduce, adds_each_segments_rows_in_order) {
+  const std::vector<std::int32_t> first = {0, 2, 2, 5, 6}, row = {3, 0, 1, 3, 2, 0};
+  for (const std::int64_t cols : {1, 24, 300}) {
+    const std::vector<float> in = random_floats(4 * cols, 6), weights = random_floats(6, 7);
+    const std::vector<std::uint16_t> half = as_bf16(in);
+    TestStream stream;
+    DeviceArray<std::int32_t> device_first(first), device_row(row);
+    DeviceArray<float> device_in(in), device_weights(weights), plain(4 * cols);
+    DeviceArray<std::uint16_t> device_half(half), half_out(4 * cols);
+    segment_reduce(stream, {.in_type = ElementType::fp32,
+                            .segments = 4,
+                            .cols = cols,
+                            .first = device_first.data(),
+                            .row = device_row.data(),
+                            .in = device_in.data(),
+                            .out = plain.data()});
+    segment_reduce(stream, {.in_type = ElementType::bf16,
+                            .out_type = ElementType::bf16,
+                            .segments = 4,
+                            .cols = cols,
+                            .first = device_first.data(),
+                            .row = device_row.data(),
+                            .weights = device_weights.data(),
+                            .in = device_half.data(),
+                            .out = half_out.data()});
+    stream.synchronize();
+    std::vector<float> want;
+    std::vector<std::uint16_t> half_want;
+    for (std::size_t s = 0; s < 4; ++s) {
+      for (std::size_t c = 0; c < static_cast<std::size_t>(cols); ++c) {
+        float sum = 0, half_sum = 0;
+        for (auto i = static_cast<std::size_t>(first[s]);
+             i < static_cast<std::size_t>(first[s + 1]); ++i) {
+          const std::size_t from =
+              static_cast<std::size_t>(row[i]) * static_cast<std::size_t>(cols) + c;
+          sum += in[from];
+          half_sum = std::fmaf(weights[i], float_of_bf16(half[from]), half_sum);
+        }
+        want.push_back(sum);
+        half_want.push_back(bf16_of_float(half_sum));
+      }
+    }
+    EXPECT_EQ(plain.host(), want);
+    EXPECT_EQ(half_out.host(), half_want);
+  }
+}
 
 class Activations : public testing::TestWithParam<std::int64_t> {};
 

@@ -26,12 +26,12 @@ __global__ void scatter_kernel(const Word* in, std::int64_t stride, int repeat,
 }
 
 template <typename Word>
-__global__ void gather_kernel(const Word* in, const std::int32_t* source, std::int64_t rows,
-                              std::int64_t words, Word* out) {
+__global__ void gather_kernel(const Word* in, std::int64_t stride, const std::int32_t* source,
+                              std::int64_t rows, std::int64_t words, Word* out) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
   for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
        row < rows; row += step) {
-    copy_row(in + source[row] * words, words, out + row * words);
+    copy_row(in + source[row] * stride, words, out + row * words);
   }
 }
 
@@ -63,11 +63,12 @@ void scatter(cudaStream_t stream, const void* in, std::int64_t stride_bytes, int
 }
 
 template <typename Word>
-void gather(cudaStream_t stream, const void* in, const std::int32_t* source, std::int64_t rows,
-            std::int64_t row_bytes, void* out) {
+void gather(cudaStream_t stream, const void* in, std::int64_t stride_bytes,
+            const std::int32_t* source, std::int64_t rows, std::int64_t row_bytes, void* out) {
   const auto width = static_cast<std::int64_t>(sizeof(Word));
   launch(stream, grid_for(rows, row_bytes / width), gather_kernel<Word>,
-         static_cast<const Word*>(in), source, rows, row_bytes / width, static_cast<Word*>(out));
+         static_cast<const Word*>(in), stride_bytes / width, source, rows, row_bytes / width,
+         static_cast<Word*>(out));
 }
 
 }  // namespace
@@ -83,12 +84,12 @@ void scatter_rows(cudaStream_t stream, const void* in, std::int64_t in_stride_by
   }
 }
 
-void gather_rows(cudaStream_t stream, const void* in, const std::int32_t* source, std::int64_t rows,
-                 std::int64_t row_bytes, void* out) {
-  if (fits(bits_of(in, out, row_bytes, 0), sizeof(uint4))) {
-    gather<uint4>(stream, in, source, rows, row_bytes, out);
+void gather_rows(cudaStream_t stream, const void* in, std::int64_t in_stride_bytes,
+                 const std::int32_t* source, std::int64_t rows, std::int64_t row_bytes, void* out) {
+  if (fits(bits_of(in, out, row_bytes, in_stride_bytes), sizeof(uint4))) {
+    gather<uint4>(stream, in, in_stride_bytes, source, rows, row_bytes, out);
   } else {
-    gather<std::uint16_t>(stream, in, source, rows, row_bytes, out);
+    gather<std::uint16_t>(stream, in, in_stride_bytes, source, rows, row_bytes, out);
   }
 }
 

@@ -133,15 +133,21 @@ std::int64_t sort_scratch_entries(std::int64_t assignments, int num_slots) {
   return tiles_of(assignments) * num_slots;
 }
 
-void sort_by_slot(cudaStream_t stream, const std::int32_t* slot_of_assignment,
-                  std::int64_t assignments, int num_slots, std::int64_t* counts,
-                  std::int32_t* position, std::int64_t* scratch) {
+void count_slots(cudaStream_t stream, const std::int32_t* slot_of_assignment,
+                 std::int64_t assignments, int num_slots, std::int64_t* counts,
+                 std::int64_t* scratch) {
   const std::int64_t tiles = tiles_of(assignments);
-  const Grid tiled{dim3(blocks_for(tiles, 1)), dim3(kTile)};
-  launch(stream, tiled, count_kernel, slot_of_assignment, assignments, num_slots, tiles, scratch);
+  launch(stream, Grid{dim3(blocks_for(tiles, 1)), dim3(kTile)}, count_kernel, slot_of_assignment,
+         assignments, num_slots, tiles, scratch);
   launch(stream, Grid{dim3(1), dim3(kScanThreads)}, offsets_kernel, num_slots, tiles, scratch,
          counts);
-  launch(stream, tiled, position_kernel, slot_of_assignment, assignments, tiles, scratch, position);
+}
+
+void place_by_slot(cudaStream_t stream, const std::int32_t* slot_of_assignment,
+                   std::int64_t assignments, const std::int64_t* scratch, std::int32_t* position) {
+  const std::int64_t tiles = tiles_of(assignments);
+  launch(stream, Grid{dim3(blocks_for(tiles, 1)), dim3(kTile)}, position_kernel, slot_of_assignment,
+         assignments, tiles, scratch, position);
 }
 
 std::int64_t order_scratch_entries(int num_sources, int num_local_experts) {

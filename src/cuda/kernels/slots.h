@@ -15,13 +15,16 @@ void assign_slots(cudaStream_t stream, const std::int32_t* first_of_expert,
                   std::int64_t first_token, int top_k, std::int64_t assignments,
                   std::int32_t* slot_of_assignment);
 
-// Entries of int64 that sort_by_slot() wants as scratch.
+// The two halves of a counting sort share scratch of so many int64.
 std::int64_t sort_scratch_entries(std::int64_t assignments, int num_slots);
-// counts[slot] = assignments of the slot; position[a] = row of assignment a in send order: by slot,
-// then by assignment. `scratch` as above.
-void sort_by_slot(cudaStream_t stream, const std::int32_t* slot_of_assignment,
-                  std::int64_t assignments, int num_slots, std::int64_t* counts,
-                  std::int32_t* position, std::int64_t* scratch);
+// counts[slot] = assignments of the slot.
+void count_slots(cudaStream_t stream, const std::int32_t* slot_of_assignment,
+                 std::int64_t assignments, int num_slots, std::int64_t* counts,
+                 std::int64_t* scratch);
+// position[a] = row of assignment a in send order: by slot, then by assignment. `scratch` as
+// count_slots() left it for the same assignments.
+void place_by_slot(cudaStream_t stream, const std::int32_t* slot_of_assignment,
+                   std::int64_t assignments, const std::int64_t* scratch, std::int32_t* position);
 
 // Entries of int64 that order_by_expert() wants as scratch.
 std::int64_t order_scratch_entries(int num_sources, int num_local_experts);
