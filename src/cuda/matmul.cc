@@ -67,6 +67,12 @@ cublasLtHandle_t cublaslt() {
   return handle;
 }
 
+std::optional<std::string> refuse_narrow_rows(const GemmShape& shape) {
+  const std::int64_t multiple = 16 / bytes_of(shape.dtype);
+  if (shape.n % multiple == 0 && shape.k % multiple == 0) return std::nullopt;
+  return fmt::format("rows of {} and {} elements are not multiples of 16 bytes", shape.k, shape.n);
+}
+
 std::int64_t algorithm_rows(std::int64_t rows) {
   for (const std::int64_t bucket : {1, 2, 4, 8, 16, 24, 32, 48, 64}) {
     if (rows <= bucket) return bucket;

@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
+#include <string>
 
 #include "base/dtype.h"
 #include "cuda/handles.h"
 #include "device/buffer.h"
+#include "device/grouped_gemm.h"
 
 namespace epsweep::cuda {
 
@@ -57,6 +60,10 @@ class Matmul {
   MatmulDesc desc_;
   std::map<Key, Plan> plans_;
 };
+
+// Why cuBLAS kernels are not used for a shape: vector loads of 16 bytes, and tensor cores, want
+// rows that are multiples of them.
+std::optional<std::string> refuse_narrow_rows(const GemmShape& shape);
 
 // Rows for which an algorithm is chosen: the smallest of 1, 2, 4, 8, 16, 24, 32, 48, 64, multiples
 // of 32 up to 512 and of 128 above that is not below `rows`. Neighbouring row counts share it, so

@@ -6,6 +6,7 @@
 #include <string>
 
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include "hostcuda/stream_queue.h"
 
@@ -90,6 +91,27 @@ cudaError_t cudaGetDevice(int* device) {
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   *value = attribute == cudaDevAttrL2CacheSize ? 1 << 16 : 1;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::strcpy(properties->name, "hostcuda (a test double, no GPU)");
+  // Every rank has a device of its own.
+  properties->uuid.bytes[0] = static_cast<char>(getpid());
+  properties->uuid.bytes[1] = static_cast<char>(getpid() >> 8);
+  properties->uuid.bytes[2] = static_cast<char>(getpid() >> 16);
+  properties->l2CacheSize = 1 << 16;
+  properties->major = 9;
+  properties->multiProcessorCount = 1;
+  properties->totalGlobalMem = kDeviceBytes;
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {

@@ -1,7 +1,6 @@
 // The ungrouped baseline: one cuBLASLt product for each expert with rows, on one stream or spread
 // over four.
 #include <array>
-#include <optional>
 
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
@@ -84,21 +83,13 @@ class CublasltLoop final : public GroupedGemm {
   EventHandle begin_ = make_wait_event();
 };
 
-std::optional<std::string> refuses(const GemmShape& shape) {
-  // Vector loads of 16 bytes, and tensor cores, want rows that are multiples of them.
-  const std::int64_t multiple = 16 / bytes_of(shape.dtype);
-  if (shape.n % multiple == 0 && shape.k % multiple == 0) return std::nullopt;
-  return "rows of " + std::to_string(shape.k) + " and " + std::to_string(shape.n) +
-         " elements are not multiples of 16 bytes";
-}
-
 constexpr int kManyStreams = 4;
 
 const bool kOneAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublaslt_loop",
      .backend = "cuda",
      .summary = "ungrouped baseline: one cuBLASLt call per expert",
-     .refuses = refuses,
+     .refuses = refuse_narrow_rows,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasltLoop>(shape, 1);
      }});
@@ -106,7 +97,7 @@ const bool kManyAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublaslt_loop_4_streams",
      .backend = "cuda",
      .summary = "the same on four forked streams",
-     .refuses = refuses,
+     .refuses = refuse_narrow_rows,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasltLoop>(shape, kManyStreams);
      }});

@@ -1,6 +1,5 @@
 // One strided batch of products, all experts padded to the rows of the largest.
 #include <algorithm>
-#include <optional>
 
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
@@ -88,20 +87,11 @@ class CublasltPadded final : public GroupedGemm {
   Buffer workspace_, padded_x_, padded_y_;
 };
 
-std::optional<std::string> refuses(const GemmShape& shape) {
-  const std::int64_t multiple = 16 / bytes_of(shape.dtype);
-  if (shape.num_experts == 0 || (shape.n % multiple == 0 && shape.k % multiple == 0)) {
-    return std::nullopt;
-  }
-  return "rows of " + std::to_string(shape.k) + " and " + std::to_string(shape.n) +
-         " elements are not multiples of 16 bytes";
-}
-
 const bool kAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublaslt_padded",
      .backend = "cuda",
      .summary = "one strided cuBLASLt batch, every expert padded to the rows of the largest",
-     .refuses = refuses,
+     .refuses = refuse_narrow_rows,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasltPadded>(shape);
      }});

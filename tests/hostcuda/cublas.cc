@@ -1,11 +1,13 @@
-// The cuBLASLt calls that src/cuda makes: arguments are checked the way the library does, products
-// are computed in fp32 when the stream gets to them.
+// The cuBLASLt and cuBLAS calls that src/cuda makes: arguments are checked the way the library
+// does, products are computed in fp32 when the stream gets to them.
 #include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include <cublasLt.h>
+#include <cublas_v2.h>
 
 #include "hostcuda/stream_queue.h"
 
@@ -205,6 +207,53 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
   if (!dims_of(own, la, lb, ld, dims)) return CUBLAS_STATUS_INVALID_VALUE;
   hostcuda::enqueue(stream, [=] {
     multiply(own, la, lb, ld, dims, a, b, d);
+    return hostcuda::Progress::done;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  static cudaStream_t stream;
+  *handle = reinterpret_cast<cublasHandle_t>(&stream);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  *reinterpret_cast<cudaStream_t*>(handle) = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Shapes are read at once, pointers when the stream gets to the call: they are device memory.
+cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle, const cublasOperation_t op_a[],
+                                          const cublasOperation_t op_b[], const int m[],
+                                          const int n[], const int k[], const void* alpha,
+                                          const void* const a[], cudaDataType_t type,
+                                          const int lda[], const void* const b[], cudaDataType_t,
+                                          const int ldb[], const void* beta, void* const c[],
+                                          cudaDataType_t, const int ldc[], int groups,
+                                          const int group_size[], cublasComputeType_t) {
+  struct Group {
+    Desc desc;
+    Layout a, b, c;
+    Dims dims;
+  };
+  std::vector<Group> all;
+  for (int g = 0; g < groups; ++g) {
+    const bool plain = static_cast<const float*>(alpha)[g] == 1 &&
+                       static_cast<const float*>(beta)[g] == 0 && group_size[g] == 1;
+    if (!plain || op_a[g] != CUBLAS_OP_T || op_b[g] != CUBLAS_OP_N || n[g] <= 0 || lda[g] < k[g] ||
+        ldb[g] < k[g] || ldc[g] < m[g]) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    all.push_back({.desc = {.transpose_a = true, .transpose_b = false},
+                   .a = {type, k[g], m[g], lda[g]},
+                   .b = {type, k[g], n[g], ldb[g]},
+                   .c = {type, m[g], n[g], ldc[g]},
+                   .dims = {m[g], n[g], k[g]}});
+  }
+  hostcuda::enqueue(*reinterpret_cast<cudaStream_t*>(handle), [all, a, b, c] {
+    for (std::size_t g = 0; g < all.size(); ++g) {
+      multiply(all[g].desc, all[g].a, all[g].b, all[g].c, all[g].dims, a[g], b[g], c[g]);
+    }
     return hostcuda::Progress::done;
   });
   return CUBLAS_STATUS_SUCCESS;
