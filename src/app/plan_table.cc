@@ -8,6 +8,7 @@
 
 #include "app/plan_section.h"
 #include "base/text.h"
+#include "workload/placement_traces.h"
 
 namespace epsweep {
 namespace {
@@ -20,7 +21,10 @@ struct AxisColumn {
 const std::vector<AxisColumn>& axis_columns() {
   static const std::vector<AxisColumn> columns = {
       {"routing", [](const SweepPoint& p) { return p.routing.label(); }},
-      {"placement", [](const SweepPoint& p) { return p.placement; }},
+      {"placement",
+       [](const SweepPoint& p) {
+         return p.placement_map == nullptr ? p.placement : placement_label(p);
+       }},
       {"redundant_slots", [](const SweepPoint& p) { return std::to_string(p.redundant_slots); }},
       {"transport", [](const SweepPoint& p) { return p.transport; }},
       {"grouped_gemm", [](const SweepPoint& p) { return p.grouped_gemm; }},

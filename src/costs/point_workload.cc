@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "workload/placement_traces.h"
 
 namespace epsweep {
 namespace {
