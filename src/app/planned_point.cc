@@ -25,6 +25,7 @@ PointWorkload workload_of(const SweepPoint& point, TraceCache& traces) {
   for (int layer = 0; layer < point.layers; ++layer) {
     const Placement placement = place_experts(point, layer, rows_to_fit(point, layer, traces));
     sum.add_layer(traces.of(point, layer), placement);
+    sum.score_layer(placement, traces);
   }
   return sum.finish();
 }
