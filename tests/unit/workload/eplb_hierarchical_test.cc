@@ -56,6 +56,10 @@ TEST(EplbHierarchical, one_host_is_the_global_policy) {
                                       Colocation::allowed),
               eplb_slots(as_loads(rows), 16, 8, Colocation::allowed));
   }
+  // Ties go by expert, not by the order of the groups: 3 | 0 1 and then 2 to the first rank.
+  EXPECT_EQ(eplb_hierarchical_slots(std::vector<double>{1, 1, 1, 3}, 4, 2,
+                                    {.num_groups = 2, .num_hosts = 1}, Colocation::allowed),
+            (std::vector<int>{3, 2, 0, 1}));
 }
 
 // Groups of equal load go to hosts in turn; with as many groups as hosts they stay in order.
