@@ -32,10 +32,11 @@ Verdict verdict_of(const SweepPoint& point, const GatheredPoint& gathered) {
   return {PointState::measured, ""};
 }
 
-PointWorkload workload_of(const RankWork& work) {
+PointWorkload workload_of(const RankWork& work, TraceCache& traces) {
   PointWorkloadSum sum(work.point);
   for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
     sum.add_layer(work.traces[layer], work.placements[layer]);
+    sum.score_layer(work.placements[layer], traces);
   }
   return sum.finish();
 }
@@ -95,7 +96,7 @@ Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
     PointRecordInput input = record_input(point);
     input.state = PointState::skipped;
     input.reason = reason;
-    if (rank_point.work) input.workload = workload_of(*rank_point.work);
+    if (rank_point.work) input.workload = workload_of(*rank_point.work, traces_);
     return record(input);
   }
   engine_.run(rank_point);
@@ -121,7 +122,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   const Verdict verdict = verdict_of(point, gathered);
   input.state = verdict.state;
   input.reason = verdict.reason;
-  input.workload = workload_of(*rank_point.work);
+  input.workload = workload_of(*rank_point.work, traces_);
   input.gemms = gathered.gemms;
   input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;

@@ -9,6 +9,7 @@
 #include "app/rank_engine.h"
 #include "report/progress.h"
 #include "report/result_file.h"
+#include "workload/trace_cache.h"
 
 namespace epsweep {
 
@@ -40,6 +41,7 @@ class Coordinator {
   RankEngine& engine_;
   RunDirectory* results_;
   std::optional<Progress> progress_;
+  TraceCache traces_;  // of rank 0: those that placements are judged on
   std::vector<Json> records_;
 };
 

@@ -13,6 +13,7 @@
 #include "device/transport.h"
 #include "workload/distribution.h"
 #include "workload/placement.h"
+#include "workload/placement_traces.h"
 #include "workload/trace.h"
 
 namespace epsweep {
@@ -28,7 +29,9 @@ Catalogs linked_catalogs() {
   }
   const PlacementCatalog& placements = PlacementCatalog::instance();
   for (const std::string& name : placements.names()) {
-    catalogs.placements.push_back({.name = name, .slot_rule = placements.at(name).slot_rule});
+    const PlacementEntry& entry = placements.at(name);
+    catalogs.placements.push_back(
+        {.name = name, .slot_rule = entry.slot_rule, .fitted_to = entry.fitted_to});
   }
   catalogs.transports = TransportCatalog::instance().names();
   catalogs.grouped_gemms = GroupedGemmCatalog::instance().names();
@@ -87,8 +90,11 @@ std::optional<std::string> reason_not_to_plan(const SweepPoint& point) {
 void check_routings(const Plan& plan) {
   std::set<std::string> seen;
   for (const SweepPoint& point : plan.points) {
-    if (reason_not_to_plan(point) || !seen.insert(trace_key(point)).second) continue;
-    for (int layer = 0; layer < point.layers; ++layer) make_token_router(point, layer);
+    if (reason_not_to_plan(point)) continue;
+    for (const SweepPoint& drawn : {point, fitted_point(point), judged_point(point)}) {
+      if (!seen.insert(trace_key(drawn)).second) continue;
+      for (int layer = 0; layer < point.layers; ++layer) make_token_router(drawn, layer);
+    }
   }
 }
 

@@ -20,7 +20,10 @@ struct AxisColumn {
 const std::vector<AxisColumn>& axis_columns() {
   static const std::vector<AxisColumn> columns = {
       {"routing", [](const SweepPoint& p) { return p.routing.label(); }},
-      {"placement", [](const SweepPoint& p) { return p.placement; }},
+      {"placement",
+       [](const SweepPoint& p) {
+         return p.placement_map == nullptr ? p.placement : placement_label(p);
+       }},
       {"redundant_slots", [](const SweepPoint& p) { return std::to_string(p.redundant_slots); }},
       {"transport", [](const SweepPoint& p) { return p.transport; }},
       {"grouped_gemm", [](const SweepPoint& p) { return p.grouped_gemm; }},
@@ -66,15 +69,21 @@ void add_row(const PlanSection& section, const SweepPoint& point, const PlannedP
   table.rows.push_back(std::move(row));
 }
 
-// What fitted placements show is better than what they will meet on other tokens.
-std::string fitted_note(const Plan& plan) {
+// What placements were fitted to and judged on, and what to think of it.
+std::set<std::string> placement_notes(const SweepPoint& point, const PlannedPoint& planned) {
   std::set<std::string> notes;
-  for (const SweepPoint& point : plan.points) {
-    if (const auto fitted_on = placement_fitted_on(point)) {
-      notes.insert(fmt::format("placement {}: fitted on {}.\n", point.placement, *fitted_on));
-    }
+  if (const auto& fitted_on = planned.work.placement_fitted_on) {
+    notes.insert(fmt::format("placement {}: fitted on {}.\n", point.placement, *fitted_on));
   }
-  return fmt::format("{}", fmt::join(notes, ""));
+  if (!planned.work.placement_score.has_value()) return notes;
+  if (point.judge_on.has_value()) {
+    notes.insert(
+        fmt::format("placements judged on {}.\n", planned.work.placement_score->judged_on));
+  }
+  for (const std::string& warning : planned.work.placement_score->warnings) {
+    notes.insert(fmt::format("warning: {}.\n", warning));
+  }
+  return notes;
 }
 
 std::vector<PlanSection> sections_of(const SweepSpec& spec, const LaunchLimits& limits) {
@@ -118,8 +127,10 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
     for (const PlanSection& section : sections) of_mode.push_back(empty_table(section, axes));
   }
   TraceCache traces;
+  std::set<std::string> notes;
   for (const SweepPoint& point : plan.points) {
     const PlannedPoint planned = plan_point(point, limits, traces);
+    notes.merge(placement_notes(point, planned));
     std::vector<TextTable>& of_mode = tables[static_cast<std::size_t>(point.concurrency.mode)];
     for (std::size_t s = 0; s < sections.size(); ++s) {
       if (s > 0 && !planned.reason.empty()) continue;
@@ -137,7 +148,7 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
     }
     text += fmt::format("\n{}\n", sections[s].legend);
   }
-  return text + fitted_note(plan);
+  return text + fmt::format("{}", fmt::join(notes, ""));
 }
 
 }  // namespace epsweep

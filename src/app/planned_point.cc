@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/experiment.h"
+#include "workload/placement_traces.h"
 
 namespace epsweep {
 namespace {
@@ -22,8 +23,9 @@ std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_
 PointWorkload workload_of(const SweepPoint& point, TraceCache& traces) {
   PointWorkloadSum sum(point);
   for (int layer = 0; layer < point.layers; ++layer) {
-    const Trace& trace = traces.of(point, layer);
-    sum.add_layer(trace, place_experts(point, layer, rows_per_expert(trace)));
+    const Placement placement = place_experts(point, layer, rows_to_fit(point, layer, traces));
+    sum.add_layer(traces.of(point, layer), placement);
+    sum.score_layer(placement, traces);
   }
   return sum.finish();
 }

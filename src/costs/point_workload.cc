@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "workload/placement_traces.h"
 
 namespace epsweep {
 namespace {
@@ -33,12 +34,46 @@ std::vector<std::int64_t> rows_of_rank(const std::vector<std::int64_t>& rows_per
           rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1]};
 }
 
+// A layer of the trace that the point's twin draws, under the point's placement.
+struct DrawnLayer {
+  LayerRows rows;
+  std::vector<std::int32_t> first_experts;  // of the first tokens
+};
+
+// Enough that two different streams of tokens do not begin alike.
+constexpr std::int64_t kTokensToTell = 64;
+
+std::vector<std::int32_t> first_experts(const Trace& trace) {
+  const std::int64_t tokens = std::min(trace.num_tokens, kTokensToTell);
+  return {trace.experts.begin(), trace.experts.begin() + tokens * trace.top_k};
+}
+
+DrawnLayer draw_layer(const SweepPoint& twin, int layer, const Placement& placement,
+                      TraceCache& traces) {
+  const Trace& trace = traces.of(twin, layer);
+  return {.rows = {.per_expert = rows_per_expert(trace),
+                   .per_rank = sum_by_rank(placement, rows_per_slot(placement, trace))},
+          .first_experts = first_experts(trace)};
+}
+
+// Whether one is the beginning of the other.
+bool begin_alike(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
+  return std::equal(
+      a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
+}
+
 }  // namespace
 
 PointWorkloadSum::PointWorkloadSum(const SweepPoint& point)
-    : point_(point), tokens_of_rank_(token_ranges(point)) {
+    : point_(point), tokens_of_rank_(token_ranges(point)), score_(point) {
   sum_.ffn_of_rank.resize(static_cast<std::size_t>(point.ep_size));
   sum_.placement_fitted_on = placement_fitted_on(point);
+  const auto elsewhere = [&point](SweepPoint twin) {
+    const bool is_own = trace_key(twin) == trace_key(point);
+    return is_own ? std::nullopt : std::optional(std::move(twin));
+  };
+  if (point.fit_on.has_value()) fitted_twin_ = elsewhere(fitted_point(point));
+  if (point.judge_on.has_value()) judged_twin_ = elsewhere(judged_point(point));
 }
 
 void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement) {
@@ -47,6 +82,7 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   sum_.rows_per_expert.push_back(rows_per_expert(trace));
   sum_.rows_per_rank.push_back(sum_by_rank(placement, rows));
   max_recv_rows_ = std::max(max_recv_rows_, std::ranges::max(sum_.rows_per_rank.back()));
+  own_first_experts_ = first_experts(trace);
   routing_.add(routing_checksum(trace));
   add(sum_.traffic, count_traffic(trace, placement, tokens_of_rank_, row_bytes));
   add(sum_.ffn, ffn_work(point_.model, point_.dtype, rows));
@@ -61,6 +97,22 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   }
 }
 
+void PointWorkloadSum::score_layer(const Placement& placement, TraceCache& traces) {
+  const int layer = score_.num_layers();
+  EPS_EXPECT(sum_.rows_per_rank.size() == static_cast<std::size_t>(layer) + 1,
+             "a layer is scored right after it was added");
+  const auto layer_of = [&](const std::optional<SweepPoint>& twin) {
+    if (twin.has_value()) return draw_layer(*twin, layer, placement, traces);
+    return DrawnLayer{.rows = {sum_.rows_per_expert.back(), sum_.rows_per_rank.back()},
+                      .first_experts = own_first_experts_};
+  };
+  const DrawnLayer judged = layer_of(judged_twin_);
+  if (!is_fitted(point_)) return score_.add_layer(placement, judged.rows, std::nullopt);
+  const DrawnLayer fitted = layer_of(fitted_twin_);
+  if (!begin_alike(judged.first_experts, fitted.first_experts)) seen_before_ = SeenBefore::no;
+  score_.add_layer(placement, judged.rows, fitted.rows);
+}
+
 PointWorkload PointWorkloadSum::finish() {
   EPS_EXPECT(sum_.rows_per_rank.size() == static_cast<std::size_t>(point_.layers),
              "another number of layers than the point has");
@@ -68,6 +120,7 @@ PointWorkload PointWorkloadSum::finish() {
       weight_bytes_per_rank(point_.model, point_.dtype, sum_.slots_per_rank);
   sum_.memory = memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_);
   sum_.routing_checksum = routing_.value();
+  if (score_.num_layers() > 0) sum_.placement_score = score_.finish(seen_before_);
   return std::move(sum_);
 }
 

@@ -10,10 +10,12 @@
 #include "base/random.h"
 #include "costs/ffn_work.h"
 #include "costs/memory.h"
+#include "costs/placement_score.h"
 #include "costs/traffic.h"
 #include "plan/sweep_point.h"
 #include "workload/placement.h"
 #include "workload/trace.h"
+#include "workload/trace_cache.h"
 
 namespace epsweep {
 
@@ -29,6 +31,7 @@ struct PointWorkload {
   MemoryNeed memory;
   std::uint64_t routing_checksum = 0;
   std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
+  std::optional<PlacementScore> placement_score;   // absent where layers were not scored
 };
 
 // Takes the layers one after the other, so that no more than one trace need be kept.
@@ -36,6 +39,9 @@ class PointWorkloadSum {
  public:
   explicit PointWorkloadSum(const SweepPoint& point);
   void add_layer(const Trace& trace, const Placement& placement);
+  // After add_layer() of the same layer. `traces` has what the placement is fitted to and judged
+  // on, where those are not the point's own trace.
+  void score_layer(const Placement& placement, TraceCache& traces);
   // After all layers.
   PointWorkload finish();
 
@@ -44,6 +50,11 @@ class PointWorkloadSum {
   std::vector<TokenRange> tokens_of_rank_;
   PointWorkload sum_;
   Fingerprint routing_;
+  PlacementScoreSum score_;
+  // Whose traces the placement is fitted to and judged on; absent for the own one.
+  std::optional<SweepPoint> fitted_twin_, judged_twin_;
+  std::vector<std::int32_t> own_first_experts_;  // of the layer added last
+  SeenBefore seen_before_ = SeenBefore::yes;     // in all layers so far
   std::int64_t max_recv_rows_ = 0;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "workload/placement_traces.h"
+
 namespace epsweep {
 
 std::int64_t RankWork::max_recv_rows() const {
@@ -32,15 +34,20 @@ std::vector<std::int64_t> covering_tokens(const Trace& trace, const Placement& p
 }
 
 RankWork plan_rank_work(const SweepPoint& point, int ep_rank) {
+  TraceCache traces(0);  // no more than one at a time
+  return plan_rank_work(point, ep_rank, traces);
+}
+
+RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces) {
   RankWork work;
   work.point = point;
   work.ep_rank = ep_rank;
   work.tokens_of_rank = token_ranges(point);
   const TokenRange own = work.own_tokens();
   for (int layer = 0; layer < point.layers; ++layer) {
-    work.traces.push_back(draw_trace(point, layer));
+    work.placements.push_back(place_experts(point, layer, rows_to_fit(point, layer, traces)));
+    work.traces.push_back(traces.of(point, layer));
     const Trace& trace = work.traces.back();
-    work.placements.push_back(place_experts(point, layer, rows_per_expert(trace)));
     work.dispatch.push_back(
         plan_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));
     std::vector<std::int64_t> tokens = covering_tokens(trace, work.placements.back());

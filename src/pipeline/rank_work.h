@@ -8,6 +8,7 @@
 #include "workload/dispatch_plan.h"
 #include "workload/placement.h"
 #include "workload/trace.h"
+#include "workload/trace_cache.h"
 
 namespace epsweep {
 
@@ -33,6 +34,8 @@ struct RankWork {
 
 // Throws ConfigError where the routing does not fit the model.
 RankWork plan_rank_work(const SweepPoint& point, int ep_rank);
+// The same with traces that several points share, such as the one that placements are fitted to.
+RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces);
 
 // Tokens, ascending, whose recomputation touches every slot that has rows, so every replica of
 // every expert that is used; chosen greedily.

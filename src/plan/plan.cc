@@ -19,6 +19,8 @@ void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepP
         point.routing = routing;
         point.placement = placement.name;
         point.redundant_slots = placement.redundant_slots;
+        point.placement_map = placement.map;
+        point.fit_on = placement.fit_on;
         point.transport = transport;
         point.index = static_cast<int>(points.size());
         points.push_back(point);
@@ -31,6 +33,7 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   SweepPoint point;
   point.model = spec.model;
   point.topology = spec.topology;
+  point.judge_on = spec.judge_on;
   point.groups = spec.groups;
   point.weight_cache = spec.weight_cache;
   point.allow_empty_ranks = spec.allow_empty_ranks;

@@ -68,15 +68,21 @@ std::string point_id(const SweepPoint& point) {
   return text_checksum(to_json_line(axes) + to_json_line(model_shape_json(point.model)));
 }
 
+std::string placement_label(const SweepPoint& point) {
+  if (point.placement_map != nullptr) {
+    return fmt::format("{}({})", point.placement, point.placement_map->label());
+  }
+  if (point.redundant_slots == 0) return point.placement;
+  return fmt::format("{}+{}", point.placement, point.redundant_slots);
+}
+
 std::string point_label(const SweepPoint& point) {
   const std::string load = point.concurrency.mode == ConcurrencyMode::listed
                                ? fmt::format("{} tokens", point.tokens_global())
                                : std::to_string(point.concurrency.tokens);
-  const std::string placement = point.redundant_slots == 0
-                                    ? point.placement
-                                    : fmt::format("{}+{}", point.placement, point.redundant_slots);
   return fmt::format("EP{} {} {} {} {} {} {}", point.ep_size, to_string(point.concurrency.mode),
-                     load, point.routing.label(), placement, point.transport, point.grouped_gemm);
+                     load, point.routing.label(), placement_label(point), point.transport,
+                     point.grouped_gemm);
 }
 
 std::optional<std::string> infeasible_reason(const SweepPoint& point) {
@@ -117,6 +123,9 @@ Json point_axes_json(const SweepPoint& point) {
       {"routing", routing_json(point.routing)},
       {"placement", point.placement},
       {"redundant_slots", point.redundant_slots},
+      {"placement_map", placement_map_json(point.placement_map)},
+      {"fit_on", trace_choice_json(point.fit_on)},
+      {"judge_on", trace_choice_json(point.judge_on)},
       {"transport", point.transport},
       {"grouped_gemm", point.grouped_gemm},
       {"dtype", to_string(point.dtype)},

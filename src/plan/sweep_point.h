@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,10 @@ struct SweepPoint {
   Concurrency concurrency;
   Routing routing;
   std::string placement;
-  int redundant_slots = 0;  // beyond one for each expert
+  int redundant_slots = 0;                            // beyond one for each expert
+  std::shared_ptr<const PlacementMap> placement_map;  // of placement `map`
+  // Traces other than the own one that the placement is fitted to, and scored on.
+  std::optional<TraceChoice> fit_on, judge_on;
   std::string transport;
   std::string grouped_gemm;
   DType dtype = DType::bf16;
@@ -51,6 +55,9 @@ std::vector<std::int64_t> near_equal_split(std::int64_t total, int parts);
 
 // 16 hex digits over every field but `index`.
 std::string point_id(const SweepPoint& point);
+
+// "eplb", "eplb+32", "map(my_map.yaml 1234abcd)".
+std::string placement_label(const SweepPoint& point);
 
 // "EP8 fixed_global 256 zipf(zipf_alpha=1.2)": for messages and progress lines.
 std::string point_label(const SweepPoint& point);

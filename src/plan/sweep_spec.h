@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "base/json.h"
 #include "plan/catalogs.h"
 #include "plan/model_shape.h"
+#include "plan/placement_map.h"
 #include "plan/topology.h"
 
 namespace epsweep {
@@ -65,10 +68,21 @@ struct Routing {
   std::string label() const;                    // "zipf(zipf_alpha=1.2)"
 };
 
+// Another trace than the point's own, by what differs from it.
+struct TraceChoice {
+  std::optional<Routing> routing;
+  std::optional<std::int64_t> step;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> tokens;  // tokens_global
+};
+
 // A placement, and how many slots it has beyond one for each expert.
 struct PlacementChoice {
   std::string name;
   int redundant_slots = 0;
+  std::shared_ptr<const PlacementMap> map;  // of `map` only
+  // The trace it is fitted to, where that is not the point's own; of fitted placements only.
+  std::optional<TraceChoice> fit_on;
 };
 
 struct SweepSpec {
@@ -81,6 +95,7 @@ struct SweepSpec {
   // Every count of `redundant_slots` with the placements that take them; the others once, with
   // none.
   std::vector<PlacementChoice> placement;
+  std::optional<TraceChoice> judge_on;  // the trace placements are scored on; absent: the own one
   std::vector<std::string> transport;
   std::vector<std::string> grouped_gemm;
   std::vector<DType> dtype;
@@ -109,6 +124,8 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
                           const std::vector<std::string>& overrides, const SpecSources& sources);
 
 Json routing_json(const Routing& routing);
+// Only what was chosen; null where nothing was.
+Json trace_choice_json(const std::optional<TraceChoice>& choice);
 // Every effective value, defaults included.
 Json sweep_spec_json(const SweepSpec& spec);
 

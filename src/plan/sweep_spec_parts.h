@@ -2,6 +2,7 @@
 // All throw ConfigError.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -40,8 +41,18 @@ ModelShape read_model(const YamlNode& node, const std::string& file, const SpecS
 
 Routing read_routing(const YamlNode& node, const std::string& file, const Catalogs& catalogs);
 
-// Placements without replicas appear once; a count that none of the placements takes is refused.
-std::vector<PlacementChoice> read_placements(const MapReader& top,
-                                             const std::vector<PlacementInfo>& known);
+// A map of `distribution` with its parameters, `step`, `seed` and `tokens`, all optional.
+TraceChoice read_trace_choice(const YamlNode& node, const std::string& file,
+                              const Catalogs& catalogs);
+
+struct PlacementAxis {
+  std::vector<PlacementChoice> choices;
+  std::optional<TraceChoice> judge_on;
+};
+
+// `placement`, with `redundant_slots` beside it or inside. Placements without replicas appear once;
+// a count that none of the placements takes is refused, and so is fit_on where none is fitted.
+PlacementAxis read_placements(const MapReader& top, const std::string& file,
+                              const Catalogs& catalogs, int num_experts);
 
 }  // namespace epsweep

@@ -68,7 +68,8 @@ std::string read_file_stem(const YamlNode& node) {
 }
 
 // The axes that are lists of names or numbers.
-void read_axes(const MapReader& top, const SpecSources& sources, SweepSpec& spec) {
+void read_axes(const MapReader& top, const std::string& file, const SpecSources& sources,
+               SweepSpec& spec) {
   const YamlNode& ep_sizes = top.require("ep_sizes");
   for (const YamlNode* item : read_items(ep_sizes)) {
     spec.ep_sizes.push_back(static_cast<int>(read_count(*item, 1, kMaxEpSize)));
@@ -79,7 +80,9 @@ void read_axes(const MapReader& top, const SpecSources& sources, SweepSpec& spec
     const YamlNode* node = top.find(key);
     return node == nullptr ? std::vector<std::string>{otherwise} : read_names(*node, known);
   };
-  spec.placement = read_placements(top, sources.catalogs.placements);
+  PlacementAxis placement = read_placements(top, file, sources.catalogs, spec.model.num_experts);
+  spec.placement = std::move(placement.choices);
+  spec.judge_on = std::move(placement.judge_on);
   spec.transport = names_or("transport", sources.catalogs.transports, "pairwise");
   spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms, "onednn");
   const YamlNode* dtype = top.find("dtype");
@@ -139,7 +142,7 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
   spec.name = read_file_stem(top.require("name"));
   if (const YamlNode* node = top.find("description")) spec.description = read_word(*node);
   spec.model = read_model(top.require("model"), file, sources);
-  read_axes(top, sources, spec);
+  read_axes(top, file, sources, spec);
   spec.concurrency = read_concurrency(top.require("concurrency"));
   const YamlNode& routing = top.require("routing");
   for (const YamlNode* item : read_items(routing)) {
@@ -147,6 +150,9 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
   }
   refuse_repeats(routing, spec.routing, [](const Routing& one) { return one.label(); });
   read_fixed(top, spec);
+  for (const PlacementChoice& choice : spec.placement) {
+    if (choice.map != nullptr) check_map_layers(*choice.map, spec.layers);
+  }
   return spec;
 }
 

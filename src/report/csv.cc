@@ -33,9 +33,10 @@ void add_identity(std::vector<CsvColumn>& columns) {
   columns.push_back(at_path("model", "point.model.name"));
   add_group("", "point", {"ep_size", "concurrency", "tokens", "tokens_global"}, columns);
   columns.push_back({"routing", routing_text});
+  columns.push_back({"placement", placement_text});
   add_group("", "point",
-            {"placement", "redundant_slots", "transport", "grouped_gemm", "dtype", "mapping",
-             "groups", "weight_cache", "layers", "warmup", "iterations", "repeat", "seed", "step"},
+            {"redundant_slots", "transport", "grouped_gemm", "dtype", "mapping", "groups",
+             "weight_cache", "layers", "warmup", "iterations", "repeat", "seed", "step"},
             columns);
   add_group("", "", {"world_size", "num_groups", "num_active_ranks", "idle_ranks"}, columns);
   columns.push_back(at_path("routing_checksum", "routing_checksum"));

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/metric.h"
+#include "report/placement_json.h"
 
 namespace epsweep {
 namespace {
@@ -85,14 +86,16 @@ Json m_distribution_json(const PointRecordInput& input) {
 }
 
 void put_workload(const PointRecordInput& input, Json& record) {
-  for (const char* key : {"routing_checksum", "placement_fitted_on", "rows_per_expert",
-                          "rows_per_rank", "m_distribution", "bytes", "ffn", "memory"}) {
+  for (const char* key :
+       {"routing_checksum", "placement_fitted_on", "placement_score", "rows_per_expert",
+        "rows_per_rank", "m_distribution", "bytes", "ffn", "memory"}) {
     record[key] = nullptr;
   }
   if (!input.workload.has_value()) return;
   const PointWorkload& work = *input.workload;
   record["routing_checksum"] = hex64(work.routing_checksum);
   record["placement_fitted_on"] = json_or_null(work.placement_fitted_on);
+  if (work.placement_score) record["placement_score"] = placement_score_json(*work.placement_score);
   record["rows_per_expert"] = rows_json(work.rows_per_expert);
   record["rows_per_rank"] = rows_json(work.rows_per_rank);
   record["m_distribution"] = m_distribution_json(input);
@@ -183,6 +186,10 @@ Json check_json(const std::optional<CheckResult>& check) {
 
 std::vector<std::string> all_warnings(const PointRecordInput& input) {
   std::vector<std::string> warnings = input.warnings;
+  if (input.workload.has_value() && input.workload->placement_score.has_value()) {
+    const std::vector<std::string>& more = input.workload->placement_score->warnings;
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  }
   if (input.state != PointState::measured) return warnings;
   const StageSummary& layer = input.timings->layer;
   const double p50_s = layer.slowest_s.p50.value_or(0);
@@ -296,6 +303,7 @@ Json record_formulas() {
       {"max_of_means_us", "max over ranks of a rank's mean; for comparison with other tools only"},
       {"max_over_mean", "max / mean of the rows over all (layer, expert)s or (layer, rank)s"},
       {"empty_fraction", "share of the (layer, expert)s or (layer, rank)s without rows"},
+      {"placement_score", placement_score_formulas()},
       {"bytes",
        "copies of token rows of one group, summed over layers; a: per assignment, b: per distinct "
        "destination rank, d: per distinct remote rank; self: to the token's own rank, remote: the "

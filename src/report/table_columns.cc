@@ -150,9 +150,10 @@ TableLayout rows_layout() {
 
 std::vector<Axis> make_axes() {
   std::vector<Axis> axes = {
-      {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }}};
+      {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }},
+      {"placement", [](const TableRow& row) { return or_dash(placement_text(*row.record)); }}};
   for (const std::string name :
-       {"placement", "redundant_slots", "transport", "grouped_gemm", "dtype", "mapping", "groups",
+       {"redundant_slots", "transport", "grouped_gemm", "dtype", "mapping", "groups",
         "weight_cache", "layers", "warmup", "iterations", "seed", "step", "repeat"}) {
     axes.push_back({name, plain("point." + name)});
   }

@@ -1,5 +1,7 @@
 #include "report/tables.h"
 
+#include <memory>
+
 #include <gtest/gtest.h>
 
 #include "report/point_record.h"
@@ -167,6 +169,21 @@ TEST(Tables, VaryingAxesAreColumnsAndTheRestIsHeading) {
   EXPECT_EQ(line_with(text, "layer p50").find("placement"), std::string::npos);
   EXPECT_EQ(count_of(text, "zipf(zipf_alpha=1.2)"), 3);
   EXPECT_NE(text.find("placement contiguous, redundant_slots 0, transport"), std::string::npos);
+}
+
+TEST(Tables, PlacementsFromTwoFilesAreTold) {
+  const auto with_file = [](const std::string& name) {
+    PlacementMap map;
+    map.file = "dir/" + name;
+    map.file_checksum = "0123456789abcdef";
+    SweepPoint point = sample_point(4, 8);
+    point.placement = "map";
+    point.placement_map = std::make_shared<const PlacementMap>(map);
+    return make_point_record(measured_input(point));
+  };
+  const std::string text = report_text({run_of({with_file("a.yaml"), with_file("b.yaml")})});
+  EXPECT_NE(text.find("map(a.yaml 01234567)"), std::string::npos) << text;
+  EXPECT_NE(text.find("map(b.yaml 01234567)"), std::string::npos) << text;
 }
 
 TEST(Tables, AlternatingSlowRanksAreCalledThat) {
