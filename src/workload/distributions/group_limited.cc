@@ -86,7 +86,7 @@ double second_largest(std::span<const double> values) {
 // more than this below those of another has the lower score.
 constexpr double kSurelyLower = 1 - 1e-4;
 
-// A draw costs about 2.5 us for 256 experts.
+// A draw costs about 3 us for 256 experts.
 class GroupLimitedRouter {
  public:
   GroupLimitedRouter(std::vector<double> log_rates, const RoutingContext& context)
