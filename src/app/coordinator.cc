@@ -32,15 +32,6 @@ Verdict verdict_of(const SweepPoint& point, const GatheredPoint& gathered) {
   return {PointState::measured, ""};
 }
 
-PointWorkload workload_of(const RankWork& work, TraceCache& traces) {
-  PointWorkloadSum sum(work.point);
-  for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
-    sum.add_layer(work.traces[layer], work.placements[layer]);
-    sum.score_layer(work.placements[layer], traces);
-  }
-  return sum.finish();
-}
-
 }  // namespace
 
 ExitCode exit_code_of(const std::vector<PointState>& states) {
@@ -96,13 +87,31 @@ Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
     PointRecordInput input = record_input(point);
     input.state = PointState::skipped;
     input.reason = reason;
-    if (rank_point.work) input.workload = workload_of(*rank_point.work, traces_);
+    if (rank_point.work) input.workload = workload_of(*rank_point.work);
     return record(input);
   }
   engine_.run(rank_point);
   const GatheredPoint gathered = gather_point(world_, hosts_, rank_point);
   if (world_.rank() != 0) return {};
   return record_measured(point, rank_point, gathered);
+}
+
+KnownPlaces Coordinator::places_of(const SweepPoint& point) const {
+  if (auto declared = places_from_topology(point)) return std::move(*declared);
+  Topology measured;
+  for (const RankPlace& place : hosts_.ranks) measured.host_of_rank.push_back(place.host);
+  const GroupLayout layout =
+      group_layout(world_.size(), point.ep_size, point.mapping, point.groups);
+  return {group_places(measured, members(layout, 0)), PlacesFrom::measured_hosts};
+}
+
+PointWorkload Coordinator::workload_of(const RankWork& work) {
+  PointWorkloadSum sum(work.point, places_of(work.point));
+  for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
+    sum.add_layer(work.traces[layer], work.placements[layer]);
+    sum.score_layer(work.placements[layer], traces_);
+  }
+  return sum.finish();
 }
 
 PointRecordInput Coordinator::record_input(const SweepPoint& point) const {
@@ -122,7 +131,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   const Verdict verdict = verdict_of(point, gathered);
   input.state = verdict.state;
   input.reason = verdict.reason;
-  input.workload = workload_of(*rank_point.work, traces_);
+  input.workload = workload_of(*rank_point.work);
   input.gemms = gathered.gemms;
   input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;

@@ -30,6 +30,9 @@ class Coordinator {
     int stop_signal = 0;
   };
   PointEnd run_point_on_all(const SweepPoint& point);
+  // Of the first group: as declared, else by the hosts that ranks were found on.
+  KnownPlaces places_of(const SweepPoint& point) const;
+  PointWorkload workload_of(const RankWork& work);
   PointRecordInput record_input(const SweepPoint& point) const;
   PointEnd record_measured(const SweepPoint& point, const RankPoint& rank_point,
                            const GatheredPoint& gathered);

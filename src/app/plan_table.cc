@@ -108,10 +108,10 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned,
 
 Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits) {
   const std::vector<PlanSection> sections = sections_of(spec, limits);
-  TraceCache traces;
+  PlanCaches caches;
   Json points = Json::array();
   for (const SweepPoint& point : plan.points) {
-    points.push_back(point_json(point, plan_point(point, limits, traces), sections));
+    points.push_back(point_json(point, plan_point(point, limits, caches), sections));
   }
   return {{"experiment", sweep_spec_json(spec)},
           {"plan_checksum", hex64(plan.fingerprint)},
@@ -126,10 +126,10 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
   for (std::vector<TextTable>& of_mode : tables) {
     for (const PlanSection& section : sections) of_mode.push_back(empty_table(section, axes));
   }
-  TraceCache traces;
+  PlanCaches caches;
   std::set<std::string> notes;
   for (const SweepPoint& point : plan.points) {
-    const PlannedPoint planned = plan_point(point, limits, traces);
+    const PlannedPoint planned = plan_point(point, limits, caches);
     notes.merge(placement_notes(point, planned));
     std::vector<TextTable>& of_mode = tables[static_cast<std::size_t>(point.concurrency.mode)];
     for (std::size_t s = 0; s < sections.size(); ++s) {

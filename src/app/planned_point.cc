@@ -20,26 +20,34 @@ std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_
   return all;
 }
 
-PointWorkload workload_of(const SweepPoint& point, TraceCache& traces) {
-  PointWorkloadSum sum(point);
+void add_work(const SweepPoint& point, PlanCaches& caches, PlannedPoint& planned) {
+  PointWorkloadSum sum(point, places_from_topology(point));
+  ExpectedCopiesSum expected(point, declared_places(point), caches.samples);
   for (int layer = 0; layer < point.layers; ++layer) {
-    const Placement placement = place_experts(point, layer, rows_to_fit(point, layer, traces));
-    sum.add_layer(traces.of(point, layer), placement);
-    sum.score_layer(placement, traces);
+    const Placement placement =
+        place_experts(point, layer, rows_to_fit(point, layer, caches.traces));
+    sum.add_layer(caches.traces.of(point, layer), placement);
+    sum.score_layer(placement, caches.traces);
+    expected.add_layer(layer, placement);
   }
-  return sum.finish();
+  planned.work = sum.finish();
+  planned.expected = expected.finish();
+  if (foresight_of(point) == Foresight::uniform) {
+    planned.expected_active_experts =
+        expected_active_experts(point.model.num_experts, point.model.top_k, point.tokens_global());
+  }
 }
 
 }  // namespace
 
-PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, TraceCache& traces) {
+PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, PlanCaches& caches) {
   PlannedPoint planned;
   planned.reason = reason_in_world(point, limits.world_size);
   if (!planned.reason.empty()) return planned;
   for (const TokenRange& range : token_ranges(point)) {
     planned.tokens_per_rank.push_back(range.size());
   }
-  planned.work = workload_of(point, traces);
+  add_work(point, caches, planned);
   planned.expert_rows = summarize_rows(concatenated(planned.work.rows_per_expert));
   planned.rank_rows = summarize_rows(concatenated(planned.work.rows_per_rank));
   planned.active_experts =

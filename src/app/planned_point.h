@@ -2,12 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/statistics.h"
+#include "costs/expected_copies.h"
 #include "costs/point_workload.h"
 #include "plan/plan.h"
+#include "workload/token_sample.h"
 #include "workload/trace_cache.h"
 
 namespace epsweep {
@@ -22,12 +25,20 @@ struct PlannedPoint {
   std::string reason;  // why it cannot run; the rest is empty then
   std::vector<std::int64_t> tokens_per_rank;
   PointWorkload work;
-  RowSummary expert_rows, rank_rows;  // over all layers
-  double active_experts = 0;          // distinct experts with rows, mean over layers
-  int num_groups = 0, num_idle = 0;   // of a world whose size was given
-  std::string shortfall;              // against a memory that was given; empty if it fits
+  RowSummary expert_rows, rank_rows;              // over all layers
+  double active_experts = 0;                      // distinct experts with rows, mean over layers
+  std::optional<double> expected_active_experts;  // of uniform routing
+  std::optional<ExpectedCopies> expected;         // absent where nothing can be expected
+  int num_groups = 0, num_idle = 0;               // of a world whose size was given
+  std::string shortfall;  // against a memory that was given; empty if it fits
 };
 
-PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, TraceCache& traces);
+// What the points of a plan share.
+struct PlanCaches {
+  TraceCache traces;
+  SampleCache samples;
+};
+
+PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, PlanCaches& caches);
 
 }  // namespace epsweep

@@ -16,6 +16,13 @@ void add(FfnWork& total, const FfnWork& part) {
   total.weight_bytes += part.weight_bytes;
 }
 
+void add(DomainTraffic& total, const DomainTraffic& layer) {
+  total.c_copies += layer.c_copies;
+  total.e_copies += layer.e_copies;
+  total.a_intra_copies += layer.a_intra_copies;
+  total.b_intra_copies += layer.b_intra_copies;
+}
+
 void add(Traffic& total, const Traffic& layer) {
   total.row_bytes = layer.row_bytes;
   total.a_copies += layer.a_copies;
@@ -23,9 +30,15 @@ void add(Traffic& total, const Traffic& layer) {
   total.b_copies += layer.b_copies;
   total.b_self_copies += layer.b_self_copies;
   total.d_copies += layer.d_copies;
+  if (layer.domains.has_value()) {
+    if (!total.domains.has_value()) total.domains.emplace();
+    add(*total.domains, *layer.domains);
+  }
   total.max_remote_rows_sent = std::max(total.max_remote_rows_sent, layer.max_remote_rows_sent);
   total.max_remote_rows_received =
       std::max(total.max_remote_rows_received, layer.max_remote_rows_received);
+  total.max_d_copies_sent = std::max(total.max_d_copies_sent, layer.max_d_copies_sent);
+  total.max_d_copies_received = std::max(total.max_d_copies_received, layer.max_d_copies_received);
 }
 
 std::vector<std::int64_t> rows_of_rank(const std::vector<std::int64_t>& rows_per_slot,
@@ -64,9 +77,16 @@ bool begin_alike(const std::vector<std::int32_t>& a, const std::vector<std::int3
 
 }  // namespace
 
-PointWorkloadSum::PointWorkloadSum(const SweepPoint& point)
+std::optional<KnownPlaces> places_from_topology(const SweepPoint& point) {
+  std::optional<GroupPlaces> places = declared_places(point);
+  if (!places.has_value()) return std::nullopt;
+  return KnownPlaces{std::move(*places), PlacesFrom::declared};
+}
+
+PointWorkloadSum::PointWorkloadSum(const SweepPoint& point, std::optional<KnownPlaces> places)
     : point_(point), tokens_of_rank_(token_ranges(point)), score_(point) {
   sum_.ffn_of_rank.resize(static_cast<std::size_t>(point.ep_size));
+  sum_.places = std::move(places);
   sum_.placement_fitted_on = placement_fitted_on(point);
   const auto elsewhere = [&point](SweepPoint twin) {
     const bool is_own = trace_key(twin) == trace_key(point);
@@ -78,13 +98,15 @@ PointWorkloadSum::PointWorkloadSum(const SweepPoint& point)
 
 void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement) {
   const std::int64_t row_bytes = point_.model.expert_io_dim * bytes_of(point_.dtype);
-  const std::vector<std::int64_t> rows = rows_per_slot(placement, trace);
+  const LayerCounts counts = count_layer(trace, placement, tokens_of_rank_, row_bytes,
+                                         sum_.places ? &sum_.places->group : nullptr);
+  const std::vector<std::int64_t>& rows = counts.rows_per_slot;
   sum_.rows_per_expert.push_back(rows_per_expert(trace));
   sum_.rows_per_rank.push_back(sum_by_rank(placement, rows));
   max_recv_rows_ = std::max(max_recv_rows_, std::ranges::max(sum_.rows_per_rank.back()));
   own_first_experts_ = first_experts(trace);
   routing_.add(routing_checksum(trace));
-  add(sum_.traffic, count_traffic(trace, placement, tokens_of_rank_, row_bytes));
+  add(sum_.traffic, counts.traffic);
   add(sum_.ffn, ffn_work(point_.model, point_.dtype, rows));
   for (std::size_t rank = 0; rank < sum_.ffn_of_rank.size(); ++rank) {
     add(sum_.ffn_of_rank[rank],

@@ -12,6 +12,7 @@
 #include "costs/memory.h"
 #include "costs/placement_score.h"
 #include "costs/traffic.h"
+#include "plan/plan.h"
 #include "plan/sweep_point.h"
 #include "workload/placement.h"
 #include "workload/trace.h"
@@ -19,11 +20,25 @@
 
 namespace epsweep {
 
+// How it is known where the ranks of a group live.
+enum class PlacesFrom { declared, measured_hosts };
+inline const std::vector<std::string> kPlacesFromNames = {"declared", "measured hosts"};
+inline const std::string& to_string(PlacesFrom from) {
+  return kPlacesFromNames[static_cast<std::size_t>(from)];
+}
+struct KnownPlaces {
+  GroupPlaces group;
+  PlacesFrom from = PlacesFrom::declared;
+};
+// Of the first group; absent where no topology is declared.
+std::optional<KnownPlaces> places_from_topology(const SweepPoint& point);
+
 // Of one EP group; the same on every rank.
 struct PointWorkload {
   std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
   std::vector<std::vector<std::int64_t>> rows_per_rank;    // [layers][ep_size], received rows
   Traffic traffic;                           // copies summed over layers; max_* of the worst layer
+  std::optional<KnownPlaces> places;         // absent: traffic says nothing about domains
   FfnWork ffn;                               // all ranks, summed over layers
   std::vector<FfnWork> ffn_of_rank;          // [ep_size], summed over layers
   std::vector<std::int64_t> slots_per_rank;  // [ep_size], the same in all layers
@@ -37,7 +52,8 @@ struct PointWorkload {
 // Takes the layers one after the other, so that no more than one trace need be kept.
 class PointWorkloadSum {
  public:
-  explicit PointWorkloadSum(const SweepPoint& point);
+  explicit PointWorkloadSum(const SweepPoint& point,
+                            std::optional<KnownPlaces> places = std::nullopt);
   void add_layer(const Trace& trace, const Placement& placement);
   // After add_layer() of the same layer. `traces` has what the placement is fitted to and judged
   // on, where those are not the point's own trace.

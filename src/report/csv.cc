@@ -85,7 +85,8 @@ void add_work(std::vector<CsvColumn>& columns) {
   }
   add_group("", "bytes.dispatch", {"row_bytes"}, columns);
   for (const std::string letter :
-       {"a_total", "a_self", "a_remote", "b_total", "b_self", "b_remote", "d_total"}) {
+       {"a_total", "a_self", "a_remote", "b_total", "b_self", "b_remote", "d_total", "a_intra",
+        "a_inter", "b_intra", "b_inter", "c_total", "e_total"}) {
     columns.push_back(
         at_path("dispatch_" + letter + "_bytes", "bytes.dispatch." + letter + "_bytes"));
   }

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/bytes_json.h"
 #include "report/metric.h"
 #include "report/placement_json.h"
 
@@ -39,25 +40,6 @@ std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_
 Json rows_json(const std::vector<std::vector<std::int64_t>>& layers) {
   Json json = row_summary_json(summarize_rows(concatenated(layers)));
   json["per_layer"] = layers;
-  return json;
-}
-
-// Dispatch and combine carry the same copies, in opposite directions.
-Json bytes_json(const Traffic& traffic) {
-  const auto put = [&traffic](Json& json, const std::string& name, std::int64_t copies) {
-    json[name + "_copies"] = copies;
-    json[name + "_bytes"] = copies * traffic.row_bytes;
-  };
-  Json json = {{"row_bytes", traffic.row_bytes}};
-  put(json, "a_total", traffic.a_copies);
-  put(json, "a_self", traffic.a_self_copies);
-  put(json, "a_remote", traffic.a_copies - traffic.a_self_copies);
-  put(json, "b_total", traffic.b_copies);
-  put(json, "b_self", traffic.b_self_copies);
-  put(json, "b_remote", traffic.b_copies - traffic.b_self_copies);
-  put(json, "d_total", traffic.d_copies);
-  json["max_remote_rows_sent"] = traffic.max_remote_rows_sent;
-  json["max_remote_rows_received"] = traffic.max_remote_rows_received;
   return json;
 }
 
@@ -99,8 +81,7 @@ void put_workload(const PointRecordInput& input, Json& record) {
   record["rows_per_expert"] = rows_json(work.rows_per_expert);
   record["rows_per_rank"] = rows_json(work.rows_per_rank);
   record["m_distribution"] = m_distribution_json(input);
-  const Json bytes = bytes_json(work.traffic);
-  record["bytes"] = {{"dispatch", bytes}, {"combine", bytes}};
+  record["bytes"] = bytes_json(work);
   record["ffn"] = {{"routed_rows", work.ffn.routed_rows},
                    {"touched_experts", work.ffn.touched_experts},
                    {"flops", work.ffn.flops},
@@ -304,10 +285,7 @@ Json record_formulas() {
       {"max_over_mean", "max / mean of the rows over all (layer, expert)s or (layer, rank)s"},
       {"empty_fraction", "share of the (layer, expert)s or (layer, rank)s without rows"},
       {"placement_score", placement_score_formulas()},
-      {"bytes",
-       "copies of token rows of one group, summed over layers; a: per assignment, b: per distinct "
-       "destination rank, d: per distinct remote rank; self: to the token's own rank, remote: the "
-       "others; combine returns the copies of dispatch"},
+      {"bytes", bytes_formula()},
       {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
       {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
       {"foreign_load",

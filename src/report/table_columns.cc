@@ -131,7 +131,8 @@ TableLayout rows_layout() {
   return {
       "Rows per expert (M) and dispatch bytes",
       "empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per "
-      "rank, D per remote rank; calls and MB of a group and layer",
+      "rank, C per domain, D per remote rank, E per remote domain; calls and MB of a group and "
+      "layer",
       {{{"M mean"}, number("rows_per_expert.mean")},
        {{"P10"}, plain("rows_per_expert.p10")},
        {{"median"}, plain("rows_per_expert.median")},
@@ -145,7 +146,9 @@ TableLayout rows_layout() {
        {{"A self"}, megabytes_per_layer("a_self")},
        {{"A remote"}, megabytes_per_layer("a_remote")},
        {{"B"}, megabytes_per_layer("b_total")},
-       {{"D"}, megabytes_per_layer("d_total")}}};
+       {{"C"}, megabytes_per_layer("c_total")},
+       {{"D"}, megabytes_per_layer("d_total")},
+       {{"E"}, megabytes_per_layer("e_total")}}};
 }
 
 std::vector<Axis> make_axes() {

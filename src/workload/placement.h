@@ -40,9 +40,15 @@ struct Placement {
   // replicas, so every rank agrees without talking. A plain remainder would follow any regularity
   // of the token order.
   std::int32_t slot_of(std::int32_t expert, std::int64_t token) const {
+    return slot_by_hash(expert, replica_hash(token));
+  }
+  // The same in two steps, for all experts of a token.
+  static std::uint64_t replica_hash(std::int64_t token) {
+    return mix64(static_cast<std::uint64_t>(token) + 1) >> 32;
+  }
+  std::int32_t slot_by_hash(std::int32_t expert, std::uint64_t hash) const {
     const std::span<const std::int32_t> slots = slots_of_expert(expert);
     if (slots.size() == 1) return slots.front();
-    const std::uint64_t hash = mix64(static_cast<std::uint64_t>(token) + 1) >> 32;
     return slots[(hash * slots.size()) >> 32];
   }
   int rank_of(std::int32_t expert, std::int64_t token) const {

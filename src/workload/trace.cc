@@ -30,13 +30,17 @@ TokenRouter make_token_router(const SweepPoint& point, int layer) {
 }
 
 Trace draw_trace(const SweepPoint& point, int layer) {
+  return draw_tokens(point, layer, {0, point.tokens_global()});
+}
+
+Trace draw_tokens(const SweepPoint& point, int layer, const TokenRange& tokens) {
   const TokenRouter router = make_token_router(point, layer);
-  Trace trace{point.tokens_global(), point.model.top_k, point.model.num_experts, {}};
+  Trace trace{tokens.size(), point.model.top_k, point.model.num_experts, {}};
   trace.experts.resize(static_cast<std::size_t>(trace.num_tokens * trace.top_k));
   const std::span<std::int32_t> all(trace.experts);
   for (std::int64_t token = 0; token < trace.num_tokens; ++token) {
-    router(token, all.subspan(static_cast<std::size_t>(token * trace.top_k),
-                              static_cast<std::size_t>(trace.top_k)));
+    router(tokens.begin + token, all.subspan(static_cast<std::size_t>(token * trace.top_k),
+                                             static_cast<std::size_t>(trace.top_k)));
   }
   return trace;
 }

@@ -34,6 +34,9 @@ TokenRouter make_token_router(const SweepPoint& point, int layer);
 // EP size, placement, kernel or transport get the same trace. Throws ConfigError.
 Trace draw_trace(const SweepPoint& point, int layer);
 
+// Tokens [begin, end) of it alone; the first of them is token 0 of the result.
+Trace draw_tokens(const SweepPoint& point, int layer, const TokenRange& tokens);
+
 // Rows of each expert's input matrix, M_e: how many of the tokens picked it.
 std::vector<std::int64_t> rows_per_expert(const Trace& trace);
 
