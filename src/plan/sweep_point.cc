@@ -75,8 +75,10 @@ std::string point_label(const SweepPoint& point) {
   const std::string placement = point.redundant_slots == 0
                                     ? point.placement
                                     : fmt::format("{}+{}", point.placement, point.redundant_slots);
-  return fmt::format("EP{} {} {} {} {} {} {}", point.ep_size, to_string(point.concurrency.mode),
-                     load, point.routing.label(), placement, point.transport, point.grouped_gemm);
+  const char* const unit = point.exchange_unit == ExchangeUnit::rank ? " unit rank" : "";
+  return fmt::format("EP{} {} {} {} {} {} {}{}", point.ep_size, to_string(point.concurrency.mode),
+                     load, point.routing.label(), placement, point.transport, point.grouped_gemm,
+                     unit);
 }
 
 std::optional<std::string> infeasible_reason(const SweepPoint& point) {
@@ -117,6 +119,7 @@ Json point_axes_json(const SweepPoint& point) {
       {"routing", routing_json(point.routing)},
       {"placement", point.placement},
       {"redundant_slots", point.redundant_slots},
+      {"exchange_unit", to_string(point.exchange_unit)},
       {"transport", point.transport},
       {"grouped_gemm", point.grouped_gemm},
       {"dtype", to_string(point.dtype)},

@@ -18,6 +18,7 @@ struct SweepPoint {
   Routing routing;
   std::string placement;
   int redundant_slots = 0;  // beyond one for each expert
+  ExchangeUnit exchange_unit = ExchangeUnit::assignment;
   std::string transport;
   std::string grouped_gemm;
   DType dtype = DType::bf16;

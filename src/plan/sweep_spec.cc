@@ -39,6 +39,8 @@ Json sweep_spec_json(const SweepSpec& spec) {
   for (const Routing& one : spec.routing) routing.push_back(routing_json(one));
   for (const DType dtype : spec.dtype) dtypes.push_back(to_string(dtype));
   for (const Mapping mapping : spec.mapping) mappings.push_back(to_string(mapping));
+  Json units = Json::array();
+  for (const ExchangeUnit unit : spec.exchange_unit) units.push_back(to_string(unit));
   Json placements = Json::array(), redundant_slots = Json::array();
   for (const PlacementChoice& choice : spec.placement) {
     add_once(choice.name, placements);
@@ -52,6 +54,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"routing", std::move(routing)},
           {"placement", std::move(placements)},
           {"redundant_slots", std::move(redundant_slots)},
+          {"exchange_unit", std::move(units)},
           {"transport", spec.transport},
           {"grouped_gemm", spec.grouped_gemm},
           {"dtype", std::move(dtypes)},
