@@ -46,9 +46,10 @@ class Oracle {
   std::vector<std::vector<double>> expected_;
 };
 
-// Rows expected for the given tokens of one layer: [tokens][expert_io_dim].
+// Rows expected for the given tokens of one layer: [tokens][expert_io_dim]. The placement matters
+// to exchange unit `rank` only, whose partial sums are rounded rank by rank.
 std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trace& trace,
-                                  std::span<const std::int64_t> tokens);
+                                  const Placement& placement, std::span<const std::int64_t> tokens);
 
 // Router weights of one token's chosen experts in double precision: [top_k].
 std::vector<double> expected_router_weights(const SweepPoint& point, int layer, const Trace& trace,
