@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/metric.h"
+#include "report/sent_bytes.h"
 
 namespace epsweep {
 namespace {
@@ -98,6 +99,7 @@ void put_workload(const PointRecordInput& input, Json& record) {
   record["m_distribution"] = m_distribution_json(input);
   const Json bytes = bytes_json(work.traffic);
   record["bytes"] = {{"dispatch", bytes}, {"combine", bytes}};
+  put_sent_bytes(input.point, work, record["bytes"]);
   record["ffn"] = {{"routed_rows", work.ffn.routed_rows},
                    {"touched_experts", work.ffn.touched_experts},
                    {"flops", work.ffn.flops},
@@ -300,6 +302,7 @@ Json record_formulas() {
        "copies of token rows of one group, summed over layers; a: per assignment, b: per distinct "
        "destination rank, d: per distinct remote rank; self: to the token's own rank, remote: the "
        "others; combine returns the copies of dispatch"},
+      {"sent", sent_bytes_formula()},
       {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
       {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
       {"foreign_load",
