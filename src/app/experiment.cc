@@ -14,6 +14,7 @@
 #include "workload/distribution.h"
 #include "workload/placement.h"
 #include "workload/placement_traces.h"
+#include "workload/rank_dispatch.h"
 #include "workload/trace.h"
 
 namespace epsweep {
@@ -84,6 +85,7 @@ void check_backend_names(const SweepSpec& spec, const std::string& backend) {
 
 std::optional<std::string> reason_not_to_plan(const SweepPoint& point) {
   if (auto reason = infeasible_reason(point)) return reason;
+  if (auto reason = position_refusal(point)) return reason;
   return slot_refusal(point);
 }
 

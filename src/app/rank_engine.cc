@@ -103,7 +103,8 @@ std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
     own = kernel_refusal(work);
     if (own.empty()) {
       const MemoryNeed need =
-          memory_need(work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows());
+          memory_need(work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows(),
+                      {.sent = work.max_sent_copies(), .received = work.max_recv_copies()});
       own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
     }
   }

@@ -112,6 +112,12 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
     add(sum_.ffn_of_rank[rank],
         ffn_work(point_.model, point_.dtype, rows_of_rank(rows, placement, rank)));
   }
+  if (point_.exchange_unit == ExchangeUnit::rank) {
+    const LayerCopies layer = count_copies(trace, placement, tokens_of_rank_, row_bytes);
+    max_copies_ = {.sent = std::max(max_copies_.sent, layer.max_sent),
+                   .received = std::max(max_copies_.received, layer.max_received)};
+    sum_.metadata_bytes += layer.metadata_bytes;
+  }
   // Layers differ in which experts a rank has, not in how many.
   if (!sum_.slots_per_rank.empty()) return;
   for (const std::vector<int>& experts : placement.experts_of_rank) {
@@ -140,7 +146,8 @@ PointWorkload PointWorkloadSum::finish() {
              "another number of layers than the point has");
   sum_.weight_bytes_per_rank =
       weight_bytes_per_rank(point_.model, point_.dtype, sum_.slots_per_rank);
-  sum_.memory = memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_);
+  sum_.memory =
+      memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_, max_copies_);
   sum_.routing_checksum = routing_.value();
   if (score_.num_layers() > 0) sum_.placement_score = score_.finish(seen_before_);
   return std::move(sum_);

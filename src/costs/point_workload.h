@@ -43,6 +43,7 @@ struct PointWorkload {
   std::vector<FfnWork> ffn_of_rank;          // [ep_size], summed over layers
   std::vector<std::int64_t> slots_per_rank;  // [ep_size], the same in all layers
   std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
+  std::int64_t metadata_bytes = 0;  // beside the rows of dispatch, all ranks, summed over layers
   MemoryNeed memory;
   std::uint64_t routing_checksum = 0;
   std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
@@ -72,6 +73,7 @@ class PointWorkloadSum {
   std::vector<std::int32_t> own_first_experts_;  // of the layer added last
   SeenBefore seen_before_ = SeenBefore::yes;     // in all layers so far
   std::int64_t max_recv_rows_ = 0;
+  MaxCopies max_copies_;  // of exchange unit rank
 };
 
 }  // namespace epsweep

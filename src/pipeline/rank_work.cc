@@ -12,6 +12,20 @@ std::int64_t RankWork::max_recv_rows() const {
   return rows;
 }
 
+std::int64_t RankWork::max_sent_copies() const {
+  std::int64_t copies = 0;
+  for (const RankDispatch& layer : rank_dispatch)
+    copies = std::max(copies, layer.num_sent_copies());
+  return copies;
+}
+
+std::int64_t RankWork::max_recv_copies() const {
+  std::int64_t copies = 0;
+  for (const RankDispatch& layer : rank_dispatch)
+    copies = std::max(copies, layer.num_recv_copies());
+  return copies;
+}
+
 std::vector<std::int64_t> covering_tokens(const Trace& trace, const Placement& placement) {
   std::vector<bool> seen(placement.expert_of_slot.size());
   std::vector<std::int64_t> tokens;
@@ -50,6 +64,10 @@ RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces
     const Trace& trace = work.traces.back();
     work.dispatch.push_back(
         plan_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));
+    if (point.exchange_unit == ExchangeUnit::rank) {
+      work.rank_dispatch.push_back(
+          plan_rank_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));
+    }
     std::vector<std::int64_t> tokens = covering_tokens(trace, work.placements.back());
     std::erase_if(tokens, [own](std::int64_t t) { return t < own.begin || t >= own.end; });
     work.check_tokens.push_back(std::move(tokens));

@@ -16,14 +16,17 @@ void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepP
   for (const Routing& routing : spec.routing) {
     for (const PlacementChoice& placement : spec.placement) {
       for (const std::string& transport : spec.transport) {
-        point.routing = routing;
-        point.placement = placement.name;
-        point.redundant_slots = placement.redundant_slots;
-        point.placement_map = placement.map;
-        point.fit_on = placement.fit_on;
-        point.transport = transport;
-        point.index = static_cast<int>(points.size());
-        points.push_back(point);
+        for (const ExchangeUnit unit : spec.exchange_unit) {
+          point.routing = routing;
+          point.placement = placement.name;
+          point.redundant_slots = placement.redundant_slots;
+          point.placement_map = placement.map;
+          point.fit_on = placement.fit_on;
+          point.transport = transport;
+          point.exchange_unit = unit;
+          point.index = static_cast<int>(points.size());
+          points.push_back(point);
+        }
       }
     }
   }

@@ -80,9 +80,10 @@ std::string point_label(const SweepPoint& point) {
   const std::string load = point.concurrency.mode == ConcurrencyMode::listed
                                ? fmt::format("{} tokens", point.tokens_global())
                                : std::to_string(point.concurrency.tokens);
-  return fmt::format("EP{} {} {} {} {} {} {}", point.ep_size, to_string(point.concurrency.mode),
+  const char* const unit = point.exchange_unit == ExchangeUnit::rank ? " unit rank" : "";
+  return fmt::format("EP{} {} {} {} {} {} {}{}", point.ep_size, to_string(point.concurrency.mode),
                      load, point.routing.label(), placement_label(point), point.transport,
-                     point.grouped_gemm);
+                     point.grouped_gemm, unit);
 }
 
 std::optional<std::string> infeasible_reason(const SweepPoint& point) {
@@ -126,6 +127,7 @@ Json point_axes_json(const SweepPoint& point) {
       {"placement_map", placement_map_json(point.placement_map)},
       {"fit_on", trace_choice_json(point.fit_on)},
       {"judge_on", trace_choice_json(point.judge_on)},
+      {"exchange_unit", to_string(point.exchange_unit)},
       {"transport", point.transport},
       {"grouped_gemm", point.grouped_gemm},
       {"dtype", to_string(point.dtype)},

@@ -22,6 +22,7 @@ struct SweepPoint {
   std::shared_ptr<const PlacementMap> placement_map;  // of placement `map`
   // Traces other than the own one that the placement is fitted to, and scored on.
   std::optional<TraceChoice> fit_on, judge_on;
+  ExchangeUnit exchange_unit = ExchangeUnit::assignment;
   std::string transport;
   std::string grouped_gemm;
   DType dtype = DType::bf16;

@@ -48,6 +48,8 @@ Json sweep_spec_json(const SweepSpec& spec) {
   for (const Routing& one : spec.routing) routing.push_back(routing_json(one));
   for (const DType dtype : spec.dtype) dtypes.push_back(to_string(dtype));
   for (const Mapping mapping : spec.mapping) mappings.push_back(to_string(mapping));
+  Json units = Json::array();
+  for (const ExchangeUnit unit : spec.exchange_unit) units.push_back(to_string(unit));
   Json placements = Json::array(), redundant_slots = Json::array();
   Json fit_on = nullptr;
   for (const PlacementChoice& choice : spec.placement) {
@@ -70,6 +72,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"redundant_slots", std::move(redundant_slots)},
           {"fit_on", std::move(fit_on)},
           {"judge_on", trace_choice_json(spec.judge_on)},
+          {"exchange_unit", std::move(units)},
           {"transport", spec.transport},
           {"grouped_gemm", spec.grouped_gemm},
           {"dtype", std::move(dtypes)},

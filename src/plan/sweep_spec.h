@@ -21,6 +21,9 @@ namespace epsweep {
 enum class ConcurrencyMode { fixed_global, fixed_per_rank, listed };
 // Which world ranks form a group: neighbours, or ranks as far apart as possible.
 enum class Mapping { packed, spread };
+// How often a token row is sent: once per (token, chosen expert), or once per distinct destination
+// rank, with the list of experts it is for.
+enum class ExchangeUnit { assignment, rank };
 // How many groups run: as many as the world holds, or one.
 enum class Groups { fill, single };
 // What timed iterations find in the caches: weights flushed before each one, or left as they are.
@@ -29,6 +32,7 @@ enum class WeightCache { flush, warm };
 inline const std::vector<std::string> kConcurrencyModeNames = {"fixed_global", "fixed_per_rank",
                                                                "listed"};
 inline const std::vector<std::string> kMappingNames = {"packed", "spread"};
+inline const std::vector<std::string> kExchangeUnitNames = {"assignment", "rank"};
 inline const std::vector<std::string> kGroupsNames = {"fill", "single"};
 inline const std::vector<std::string> kWeightCacheNames = {"flush", "warm"};
 inline const std::vector<std::string> kDTypeNames = {"bf16", "fp32"};
@@ -38,6 +42,9 @@ inline const std::string& to_string(ConcurrencyMode mode) {
 }
 inline const std::string& to_string(Mapping mapping) {
   return kMappingNames[static_cast<std::size_t>(mapping)];
+}
+inline const std::string& to_string(ExchangeUnit unit) {
+  return kExchangeUnitNames[static_cast<std::size_t>(unit)];
 }
 inline const std::string& to_string(Groups groups) {
   return kGroupsNames[static_cast<std::size_t>(groups)];
@@ -96,6 +103,7 @@ struct SweepSpec {
   // none.
   std::vector<PlacementChoice> placement;
   std::optional<TraceChoice> judge_on;  // the trace placements are scored on; absent: the own one
+  std::vector<ExchangeUnit> exchange_unit = {ExchangeUnit::assignment};
   std::vector<std::string> transport;
   std::vector<std::string> grouped_gemm;
   std::vector<DType> dtype;

@@ -14,13 +14,29 @@ namespace {
 constexpr std::int64_t kMaxEpSize = 65'536;
 constexpr std::int64_t kMaxIterations = 1'000'000;
 
-const std::vector<std::string> kTopKeys = {
-    "name",        "description",  "model",        "ep_sizes",
-    "concurrency", "routing",      "placement",    "redundant_slots",
-    "transport",   "grouped_gemm", "dtype",        "mapping",
-    "topology",    "groups",       "weight_cache", "allow_empty_ranks",
-    "layers",      "warmup",       "iterations",   "repeats",
-    "seed",        "step"};
+const std::vector<std::string> kTopKeys = {"name",
+                                           "description",
+                                           "model",
+                                           "ep_sizes",
+                                           "concurrency",
+                                           "routing",
+                                           "placement",
+                                           "redundant_slots",
+                                           "exchange_unit",
+                                           "transport",
+                                           "grouped_gemm",
+                                           "dtype",
+                                           "mapping",
+                                           "topology",
+                                           "groups",
+                                           "weight_cache",
+                                           "allow_empty_ranks",
+                                           "layers",
+                                           "warmup",
+                                           "iterations",
+                                           "repeats",
+                                           "seed",
+                                           "step"};
 
 // For an unknown top-level key: where it is valid, or the nearest key of any section.
 std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs) {
@@ -87,6 +103,9 @@ void read_axes(const MapReader& top, const std::string& file, const SpecSources&
   spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms, "onednn");
   const YamlNode* dtype = top.find("dtype");
   spec.dtype = dtype == nullptr ? std::vector{DType::bf16} : read_enums<DType>(*dtype, kDTypeNames);
+  if (const YamlNode* unit = top.find("exchange_unit")) {
+    spec.exchange_unit = read_enums<ExchangeUnit>(*unit, kExchangeUnitNames);
+  }
   const YamlNode* mapping = top.find("mapping");
   spec.mapping = mapping == nullptr ? std::vector{Mapping::packed}
                                     : read_enums<Mapping>(*mapping, kMappingNames);

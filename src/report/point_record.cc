@@ -9,6 +9,7 @@
 #include "report/bytes_json.h"
 #include "report/metric.h"
 #include "report/placement_json.h"
+#include "report/sent_bytes.h"
 
 namespace epsweep {
 namespace {
@@ -82,6 +83,7 @@ void put_workload(const PointRecordInput& input, Json& record) {
   record["rows_per_rank"] = rows_json(work.rows_per_rank);
   record["m_distribution"] = m_distribution_json(input);
   record["bytes"] = bytes_json(work);
+  put_sent_bytes(input.point, work, record["bytes"]);
   record["ffn"] = {{"routed_rows", work.ffn.routed_rows},
                    {"touched_experts", work.ffn.touched_experts},
                    {"flops", work.ffn.flops},
@@ -286,6 +288,7 @@ Json record_formulas() {
       {"empty_fraction", "share of the (layer, expert)s or (layer, rank)s without rows"},
       {"placement_score", placement_score_formulas()},
       {"bytes", bytes_formula()},
+      {"sent", sent_bytes_formula()},
       {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
       {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
       {"foreign_load",

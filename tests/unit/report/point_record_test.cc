@@ -55,6 +55,27 @@ TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
   EXPECT_EQ(record["load"]["oversubscribed"], false);
 }
 
+// 16 copies by letter A, 12 by B, of 32 bytes.
+TEST(PointRecord, SaysWhichCopiesWereSent) {
+  PointRecordInput input = measured_input(sample_point(4, 8));
+  Json bytes = written_and_read(input)["bytes"];
+  for (const char* direction : {"dispatch", "combine"}) {
+    EXPECT_EQ(bytes[direction]["sent_copies"], 16);
+    EXPECT_EQ(bytes[direction]["sent_bytes"], 16 * 32);
+    EXPECT_EQ(bytes[direction]["metadata_bytes"], 0);
+  }
+  input.point.exchange_unit = ExchangeUnit::rank;
+  input.workload->metadata_bytes = 160;
+  bytes = written_and_read(input)["bytes"];
+  for (const char* direction : {"dispatch", "combine"}) {
+    EXPECT_EQ(bytes[direction]["sent_copies"], 12);
+    EXPECT_EQ(bytes[direction]["sent_bytes"], 12 * 32);
+    EXPECT_EQ(bytes[direction]["a_total_copies"], 16);
+  }
+  EXPECT_EQ(bytes["dispatch"]["metadata_bytes"], 160);
+  EXPECT_EQ(bytes["combine"]["metadata_bytes"], 0);
+}
+
 // Rows of the table are ranks in groups; the record names world ranks.
 TEST(PointRecord, SlowestRankIsAWorldRank) {
   PointRecordInput input = measured_input(sample_point(2, 8));
