@@ -14,13 +14,31 @@ namespace {
 constexpr std::int64_t kMaxEpSize = 65'536;
 constexpr std::int64_t kMaxIterations = 1'000'000;
 
-const std::vector<std::string> kTopKeys = {
-    "name",        "description",  "model",        "ep_sizes",
-    "concurrency", "routing",      "placement",    "redundant_slots",
-    "transport",   "grouped_gemm", "dtype",        "mapping",
-    "topology",    "groups",       "weight_cache", "allow_empty_ranks",
-    "layers",      "warmup",       "iterations",   "repeats",
-    "seed",        "step"};
+const std::vector<std::string> kTopKeys = {"name",
+                                           "description",
+                                           "model",
+                                           "ep_sizes",
+                                           "concurrency",
+                                           "routing",
+                                           "placement",
+                                           "redundant_slots",
+                                           "transport",
+                                           "grouped_gemm",
+                                           "dtype",
+                                           "mapping",
+                                           "topology",
+                                           "groups",
+                                           "weight_cache",
+                                           "allow_empty_ranks",
+                                           "layers",
+                                           "warmup",
+                                           "iterations",
+                                           "repeats",
+                                           "seed",
+                                           "step",
+                                           "hardware",
+                                           "serving",
+                                           "latency_objective_us"};
 
 // For an unknown top-level key: where it is valid, or the nearest key of any section.
 std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs) {
@@ -37,6 +55,8 @@ std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs)
   }
   for (const std::string& word : model_shape_keys()) offer(word, "model");
   for (const std::string& word : topology_keys()) offer(word, "topology");
+  for (const std::string& word : serving_keys()) offer(word, "serving");
+  for (const std::string& word : hardware_keys()) offer(word, "hardware");
   const std::string close = nearest(key, words);
   if (close.empty()) return "";
   const auto at =
@@ -147,6 +167,7 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
   }
   refuse_repeats(routing, spec.routing, [](const Routing& one) { return one.label(); });
   read_fixed(top, spec);
+  read_deployment(top, file, sources, spec);
   return spec;
 }
 
