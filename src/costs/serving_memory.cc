@@ -92,7 +92,6 @@ void find_kv_room(const SweepPoint& point, const StepTokens& tokens, ServingMemo
     memory.unknown = memory.kv.unknown;
     return;
   }
-  memory.kv_bytes_per_sequence = kv_bytes_of_sequence(memory.kv, point.serving->context_tokens);
   memory.kv_shortfall_bytes = std::max<std::int64_t>(
       capped_product(memory.sequences_per_rank, *memory.kv_bytes_per_sequence) -
           *memory.kv_room_bytes,
@@ -126,6 +125,9 @@ std::optional<ServingMemory> serving_memory(const SweepPoint& point) {
   memory.exchange_bytes_worst = exchange_bytes(point.model, tokens.of_rank, memory.worst_recv_rows);
   memory.activation_bytes = activation_bytes(point.model, tokens.of_rank, memory.worst_recv_rows);
   memory.kv = kv_cost(point.model.attention, serving.kv_dtype);
+  if (memory.kv.unknown.empty()) {
+    memory.kv_bytes_per_sequence = kv_bytes_of_sequence(memory.kv, serving.context_tokens);
+  }
   const std::int64_t step = serving.tokens_per_sequence();
   memory.sequences_per_rank = (tokens.of_rank + step - 1) / step;
 

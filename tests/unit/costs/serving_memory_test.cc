@@ -169,6 +169,7 @@ TEST(ServingMemory, UnknownIsAbsentAndStopsNothing) {
   point.model.total_params.reset();
   ServingMemory memory = serving_memory(point).value();
   EXPECT_EQ(memory.kv_room_bytes, std::nullopt);
+  EXPECT_EQ(memory.kv_bytes_per_sequence, 25'600);  // is known all the same
   EXPECT_EQ(memory.max_sequences_per_rank, std::nullopt);
   EXPECT_NE(memory.unknown.find("total_params"), std::string::npos);
   EXPECT_EQ(kv_stop(point), std::nullopt);
