@@ -40,7 +40,8 @@ MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots,
   return need;
 }
 
-std::string gib_text(std::int64_t bytes) {
+std::string size_text(std::int64_t bytes) {
+  if (bytes < std::int64_t{1} << 30) return binary_size(bytes);
   return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 0x1.0p30);
 }
 

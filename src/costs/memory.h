@@ -29,8 +29,8 @@ struct MemoryNeed {
 // Layers reuse these buffers. T and R may be of different ranks, so the sum is an upper bound.
 MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows);
 
-// "12.3 GiB", whatever the amount.
-std::string gib_text(std::int64_t bytes);
+// "12.34 GiB", or MiB and KiB for small amounts.
+std::string size_text(std::int64_t bytes);
 
 // "needs 12.3 GiB per rank, 8.0 GiB available: 4.3 GiB short" (MiB and KiB for small amounts);
 // absent if it fits.

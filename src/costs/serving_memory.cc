@@ -163,18 +163,19 @@ std::optional<LadderStop> kv_stop(const SweepPoint& point) {
   if (!memory || memory->kv_shortfall_bytes.value_or(0) == 0) return std::nullopt;
   const std::int64_t room = *memory->kv_room_bytes;
   const std::string left =
-      room < 0 ? fmt::format("weights and buffers alone exceed {} of {} by {}",
-                             gib_text(memory->usable_bytes), point.hardware->name, gib_text(-room))
-               : fmt::format("{} of {} leave {}", gib_text(memory->usable_bytes),
-                             point.hardware->name, gib_text(room));
+      room < 0
+          ? fmt::format("weights and buffers alone exceed {} of {} by {}",
+                        size_text(memory->usable_bytes), point.hardware->name, size_text(-room))
+          : fmt::format("{} of {} leave {}", size_text(memory->usable_bytes), point.hardware->name,
+                        size_text(room));
   return LadderStop{
       .kind = StopKind::kv_memory,
       .at_tokens = point.tokens_global(),
       .reason = fmt::format(
           "{} sequences per rank of {} tokens need {} of KV, {}: {} short; {} fit",
           memory->sequences_per_rank, point.serving->context_tokens,
-          gib_text(capped_product(memory->sequences_per_rank, *memory->kv_bytes_per_sequence)),
-          left, gib_text(*memory->kv_shortfall_bytes), *memory->max_sequences_per_rank)};
+          size_text(capped_product(memory->sequences_per_rank, *memory->kv_bytes_per_sequence)),
+          left, size_text(*memory->kv_shortfall_bytes), *memory->max_sequences_per_rank)};
 }
 
 }  // namespace epsweep

@@ -51,7 +51,7 @@ TEST(LadderPlan, TheKvRoomStopsTheSeriesAndEndsItsHigherLoads) {
   EXPECT_EQ(points[2]["stop"]["kind"], "kv_memory");
   EXPECT_EQ(points[2]["stop"]["at_tokens"], 64);
   EXPECT_THAT(text_of(points[2]["stop"]["reason"]),
-              AllOf(HasSubstr("32 sequences per rank of 100 tokens"), HasSubstr("GiB short"),
+              AllOf(HasSubstr("32 sequences per rank of 100 tokens"), HasSubstr("KiB short"),
                     HasSubstr("16 fit")));
   EXPECT_FALSE(points[2]["serving_memory"].is_null());
   for (const std::size_t higher : {3U, 4U}) {

@@ -38,6 +38,12 @@ TEST(Memory, fp32_and_two_gemms) {
   EXPECT_EQ(need.activation_bytes, 25 * 128 + 100 * (64 + 4) + 60 * (256 + 64) + 25 * 64);
 }
 
+TEST(Memory, sizes_in_the_unit_they_have) {
+  EXPECT_EQ(size_text(36'842'766'336), "34.31 GiB");
+  EXPECT_EQ(size_text(3 << 20), "3.0 MiB");
+  EXPECT_EQ(size_text(1536), "1.5 KiB");
+}
+
 TEST(Memory, shortfall_names_need_room_and_difference) {
   MemoryNeed need;
   need.weight_bytes = std::int64_t{12} << 30;
