@@ -15,8 +15,7 @@ std::string mib_text(std::int64_t bytes) {
 }
 
 std::string feasible_text(const PlannedPoint& planned) {
-  if (!planned.reason.empty()) return planned.reason;
-  if (!planned.shortfall.empty()) return planned.shortfall;
+  if (std::string reason = why_not(planned); !reason.empty()) return reason;
   return planned.num_idle > 0 ? fmt::format("yes, {} idle", planned.num_idle) : "yes";
 }
 

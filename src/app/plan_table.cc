@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "app/plan_section.h"
+#include "app/planned_ladder.h"
 #include "base/text.h"
 
 namespace epsweep {
@@ -97,9 +98,10 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned,
                 const std::vector<PlanSection>& sections) {
   Json json = point_axes_json(point);
   json["id"] = point_id(point);
-  const std::string& reason = planned.reason.empty() ? planned.shortfall : planned.reason;
+  const std::string reason = why_not(planned);
   json["feasible"] = reason.empty();
   json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
+  json["stop"] = ladder_stop_json(planned.stop);
   if (!planned.reason.empty()) return json;
   for (const PlanSection& section : sections) section.put_json(point, planned, json);
   return json;
@@ -109,10 +111,10 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned,
 
 Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits) {
   const std::vector<PlanSection> sections = sections_of(spec, limits);
-  PlanCaches caches;
+  PlannedLadder ladder(limits);
   Json points = Json::array();
   for (const SweepPoint& point : plan.points) {
-    points.push_back(point_json(point, plan_point(point, limits, caches), sections));
+    points.push_back(point_json(point, ladder.next(point), sections));
   }
   return {{"experiment", sweep_spec_json(spec)},
           {"plan_checksum", hex64(plan.fingerprint)},
@@ -127,10 +129,10 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
   for (std::vector<TextTable>& of_mode : tables) {
     for (const PlanSection& section : sections) of_mode.push_back(empty_table(section, axes));
   }
-  PlanCaches caches;
+  PlannedLadder ladder(limits);
   std::set<std::string> notes;
   for (const SweepPoint& point : plan.points) {
-    const PlannedPoint planned = plan_point(point, limits, caches);
+    const PlannedPoint planned = ladder.next(point);
     notes.merge(placement_notes(point, planned));
     std::vector<TextTable>& of_mode = tables[static_cast<std::size_t>(point.concurrency.mode)];
     for (std::size_t s = 0; s < sections.size(); ++s) {

@@ -40,6 +40,12 @@ void add_work(const SweepPoint& point, PlanCaches& caches, PlannedPoint& planned
 
 }  // namespace
 
+std::string why_not(const PlannedPoint& planned) {
+  if (!planned.reason.empty()) return planned.reason;
+  if (planned.stop) return to_string(planned.stop->kind) + ": " + planned.stop->reason;
+  return planned.shortfall;
+}
+
 PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, PlanCaches& caches) {
   PlannedPoint planned;
   planned.reason = reason_in_world(point, limits.world_size);
@@ -52,9 +58,14 @@ PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, Pla
   planned.rank_rows = summarize_rows(concatenated(planned.work.rows_per_rank));
   planned.active_experts =
       (1 - planned.expert_rows.empty_fraction) * static_cast<double>(point.model.num_experts);
-  if (limits.memory_bytes > 0) {
-    planned.shortfall = memory_shortfall(planned.work.memory, limits.memory_bytes).value_or("");
+  planned.memory_bytes = limits.memory_bytes;
+  if (planned.memory_bytes == 0 && point.hardware) {
+    planned.memory_bytes = point.hardware->memory_bytes.value_or(0);
   }
+  if (planned.memory_bytes > 0) {
+    planned.shortfall = memory_shortfall(planned.work.memory, planned.memory_bytes).value_or("");
+  }
+  planned.serving = serving_memory(point);
   if (limits.world_size > 0) {
     const GroupLayout layout =
         group_layout(limits.world_size, point.ep_size, point.mapping, point.groups);

@@ -9,6 +9,8 @@
 #include "base/statistics.h"
 #include "costs/expected_copies.h"
 #include "costs/point_workload.h"
+#include "costs/serving_memory.h"
+#include "plan/ladder.h"
 #include "plan/plan.h"
 #include "workload/token_sample.h"
 #include "workload/trace_cache.h"
@@ -18,7 +20,7 @@ namespace epsweep {
 // What a plan is compared with; 0 where it was not said.
 struct LaunchLimits {
   int world_size = 0;
-  std::int64_t memory_bytes = 0;  // of a rank
+  std::int64_t memory_bytes = 0;  // of a rank; then that of the hardware counts, if it is known
 };
 
 struct PlannedPoint {
@@ -30,8 +32,14 @@ struct PlannedPoint {
   std::optional<double> expected_active_experts;  // of uniform routing
   std::optional<ExpectedCopies> expected;         // absent where nothing can be expected
   int num_groups = 0, num_idle = 0;               // of a world whose size was given
-  std::string shortfall;  // against a memory that was given; empty if it fits
+  std::string shortfall;          // against a memory that was given; empty if it fits
+  std::int64_t memory_bytes = 0;  // that memory; 0 where none was given
+  std::optional<ServingMemory> serving;
+  std::optional<LadderStop> stop;  // of its series, at this load or a lower one
 };
+
+// Why it does not run, whatever kind of reason; empty if it does.
+std::string why_not(const PlannedPoint& planned);
 
 // What the points of a plan share.
 struct PlanCaches {

@@ -42,6 +42,8 @@ class RankEngine {
   RankPoint begin(const SweepPoint& point);
   // Why the point cannot run here; the same on all ranks; empty if it can.
   std::string reason_not_to_run(const RankPoint& rank_point) const;
+  // What is missing of a rank's memory; the same on all ranks; empty if nothing is.
+  std::string memory_shortfall_of(const RankPoint& rank_point) const;
   void run(RankPoint& rank_point);
   void close();
 

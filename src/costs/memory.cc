@@ -54,6 +54,11 @@ MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int
   return need;
 }
 
+std::string size_text(std::int64_t bytes) {
+  if (bytes < std::int64_t{1} << 30) return binary_size(bytes);
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 0x1.0p30);
+}
+
 std::optional<std::string> memory_shortfall(const MemoryNeed& need, std::int64_t available_bytes) {
   const std::int64_t missing = need.total() - available_bytes;
   if (missing <= 0) return std::nullopt;

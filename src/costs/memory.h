@@ -40,6 +40,9 @@ struct MemoryNeed {
 MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
                        const MaxCopies& copies = {});
 
+// "12.34 GiB", or MiB and KiB for small amounts.
+std::string size_text(std::int64_t bytes);
+
 // "needs 12.3 GiB per rank, 8.0 GiB available: 4.3 GiB short" (MiB and KiB for small amounts);
 // absent if it fits.
 std::optional<std::string> memory_shortfall(const MemoryNeed& need, std::int64_t available_bytes);

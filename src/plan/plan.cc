@@ -45,6 +45,9 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   point.iterations = spec.iterations;
   point.seed = spec.seed;
   point.step = spec.step;
+  point.hardware = spec.hardware;
+  point.serving = spec.serving;
+  point.latency_objective_us = spec.latency_objective_us;
   return point;
 }
 

@@ -65,6 +65,7 @@ std::vector<TokenRange> token_ranges(const SweepPoint& point) {
 std::string point_id(const SweepPoint& point) {
   Json axes = point_axes_json(point);
   axes.erase("index");
+  if (point.hardware) axes["hardware"] = hardware_json(*point.hardware);
   return text_checksum(to_json_line(axes) + to_json_line(model_shape_json(point.model)));
 }
 
@@ -142,12 +143,16 @@ Json point_axes_json(const SweepPoint& point) {
       {"repeat", point.repeat},
       {"seed", point.seed},
       {"step", point.step},
+      {"hardware", point.hardware ? Json(point.hardware->name) : Json(nullptr)},
+      {"serving", point.serving ? serving_json(*point.serving) : Json(nullptr)},
+      {"latency_objective_us", json_or_null(point.latency_objective_us)},
   };
 }
 
 Json sweep_point_json(const SweepPoint& point) {
   Json json = point_axes_json(point);
   json["model"] = model_shape_json(point.model);
+  if (point.hardware) json["hardware"] = hardware_json(*point.hardware);
   return json;
 }
 

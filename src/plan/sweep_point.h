@@ -37,6 +37,9 @@ struct SweepPoint {
   int repeat = 0;
   std::uint64_t seed = 1;
   std::int64_t step = 0;
+  std::optional<HardwareShape> hardware;
+  std::optional<Serving> serving;
+  std::optional<double> latency_objective_us;
 
   // C of one EP group.
   std::int64_t tokens_global() const;
@@ -66,7 +69,7 @@ std::string point_label(const SweepPoint& point);
 // Why the point cannot run whatever the machine and the placement; absent if it can.
 std::optional<std::string> infeasible_reason(const SweepPoint& point);
 
-// Every field; the model's only in the second.
+// Every field; the model's and the hardware's only in the second.
 Json point_axes_json(const SweepPoint& point);
 Json sweep_point_json(const SweepPoint& point);
 

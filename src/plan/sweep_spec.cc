@@ -86,7 +86,10 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"iterations", spec.iterations},
           {"repeats", spec.repeats},
           {"seed", spec.seed},
-          {"step", spec.step}};
+          {"step", spec.step},
+          {"hardware", spec.hardware ? hardware_json(*spec.hardware) : Json(nullptr)},
+          {"serving", spec.serving ? serving_json(*spec.serving) : Json(nullptr)},
+          {"latency_objective_us", json_or_null(spec.latency_objective_us)}};
 }
 
 }  // namespace epsweep

@@ -10,8 +10,10 @@
 #include "base/dtype.h"
 #include "base/json.h"
 #include "plan/catalogs.h"
+#include "plan/hardware.h"
 #include "plan/model_shape.h"
 #include "plan/placement_map.h"
+#include "plan/serving.h"
 #include "plan/topology.h"
 
 namespace epsweep {
@@ -118,12 +120,16 @@ struct SweepSpec {
   int repeats = 1;
   std::uint64_t seed = 1;
   std::int64_t step = 0;  // which step of the request stream the routing is drawn for
+  std::optional<HardwareShape> hardware;
+  std::optional<Serving> serving;              // only with hardware whose memory is known
+  std::optional<double> latency_objective_us;  // per layer, slowest rank's p50
 };
 
 // Where names and files of an experiment are looked up.
 struct SpecSources {
   std::string models_dir;  // holds NAME.yaml
   Catalogs catalogs;
+  std::string hardware_dir = {};  // the same of hardware
 };
 
 // Reads an experiment; `overrides` are "dotted.path=value" and win over the file.

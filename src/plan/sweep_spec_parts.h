@@ -33,6 +33,10 @@ std::vector<std::string> read_names(const YamlNode& node, const std::vector<std:
 // A path in an experiment file is relative to that file.
 std::string path_beside(const std::string& experiment_file, const std::string& path);
 
+// The file that a name (of a file in `dir`) or a path stands for; `what` is for the message.
+std::string find_named_file(const YamlNode& node, const std::string& experiment_file,
+                            const std::string& dir, const std::string& what);
+
 const std::vector<std::string>& concurrency_keys();
 std::vector<Concurrency> read_concurrency(const YamlNode& node);
 
@@ -54,5 +58,9 @@ struct PlacementAxis {
 // a count that none of the placements takes is refused, and so is fit_on where none is fitted.
 PlacementAxis read_placements(const MapReader& top, const std::string& file,
                               const Catalogs& catalogs, int num_experts);
+
+// hardware (a name, a path, or a map with `base`), serving and latency_objective_us.
+void read_deployment(const MapReader& top, const std::string& file, const SpecSources& sources,
+                     SweepSpec& spec);
 
 }  // namespace epsweep

@@ -36,7 +36,10 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "iterations",
                                            "repeats",
                                            "seed",
-                                           "step"};
+                                           "step",
+                                           "hardware",
+                                           "serving",
+                                           "latency_objective_us"};
 
 // For an unknown top-level key: where it is valid, or the nearest key of any section.
 std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs) {
@@ -53,6 +56,8 @@ std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs)
   }
   for (const std::string& word : model_shape_keys()) offer(word, "model");
   for (const std::string& word : topology_keys()) offer(word, "topology");
+  for (const std::string& word : serving_keys()) offer(word, "serving");
+  for (const std::string& word : hardware_keys()) offer(word, "hardware");
   const std::string close = nearest(key, words);
   if (close.empty()) return "";
   const auto at =
@@ -172,6 +177,7 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
   for (const PlacementChoice& choice : spec.placement) {
     if (choice.map != nullptr) check_map_layers(*choice.map, spec.layers);
   }
+  read_deployment(top, file, sources, spec);
   return spec;
 }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/bytes_json.h"
+#include "report/memory_json.h"
 #include "report/metric.h"
 #include "report/placement_json.h"
 #include "report/sent_bytes.h"
@@ -186,6 +187,11 @@ std::vector<std::string> all_warnings(const PointRecordInput& input) {
   return warnings;
 }
 
+// A load that cannot be planned at all has no memory to speak of.
+std::optional<ServingMemory> memory_of(const SweepPoint& point) {
+  return infeasible_reason(point) ? std::nullopt : serving_memory(point);
+}
+
 void expect_consistent(const PointRecordInput& input) {
   if (input.state != PointState::measured) {
     EPS_EXPECT(!input.reason.empty() || input.state == PointState::empty,
@@ -256,6 +262,8 @@ Json make_point_record(const PointRecordInput& input) {
                          {"flush", input.harness.flush},
                          {"measured", input.harness.measured}};
   record["warnings"] = all_warnings(input);
+  record["serving_memory"] = serving_memory_json(memory_of(input.point));
+  record["ladder_stop"] = ladder_stop_json(input.ladder_stop);
   return record;
 }
 
@@ -290,6 +298,9 @@ Json record_formulas() {
       {"bytes", bytes_formula()},
       {"sent", sent_bytes_formula()},
       {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
+      {"serving_memory", serving_memory_formula()},
+      {"ladder_stop",
+       "the load at which the point's series (all axes equal but the load) was stopped, and why"},
       {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "

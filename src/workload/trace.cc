@@ -68,4 +68,15 @@ std::uint64_t routing_checksum(const std::vector<Trace>& layers) {
   return fingerprint.value();
 }
 
+std::optional<std::string> trace_refusal(const SweepPoint& point, std::int64_t machine_bytes) {
+  const std::int64_t bytes =
+      point.tokens_global() * point.model.top_k * static_cast<std::int64_t>(sizeof(std::int32_t));
+  if (bytes <= machine_bytes / 4) return std::nullopt;
+  const auto gib = [](std::int64_t amount) { return static_cast<double>(amount) / 0x1.0p30; };
+  return fmt::format(
+      "{} tokens x top_k {} x 4 bytes: the routing of one layer takes {:.2f} GiB, more than a "
+      "quarter of this machine's {:.2f} GiB",
+      point.tokens_global(), point.model.top_k, gib(bytes), gib(machine_bytes));
+}
+
 }  // namespace epsweep

@@ -189,11 +189,12 @@ TEST(Commands, HelpAndVersionExitWithZero) {
 TEST(List, NamesEveryCatalogEntryOnce) {
   const Json json = parse_json(run_program("list --json").out, "list");
   for (const char* section : {"distributions", "placements", "transports", "grouped_gemms",
-                              "backends", "metrics", "models"}) {
+                              "backends", "metrics", "models", "hardware"}) {
     EXPECT_FALSE(json[section].empty()) << section;
   }
   EXPECT_TRUE(json["distributions"].contains("lognormal_blocks"));
   EXPECT_TRUE(json["models"].contains("deepseek-v3"));
+  EXPECT_TRUE(json["hardware"].contains("gb200-nvl72"));
 }
 
 const char* const kConfig = R"({"model_type": "qwen3_moe", "hidden_size": 2048,

@@ -52,6 +52,12 @@ TEST(Memory, exchange_unit_rank_by_hand) {
   EXPECT_EQ(need.weight_bytes, memory_need(small_point(), 3, 60).weight_bytes);
 }
 
+TEST(Memory, sizes_in_the_unit_they_have) {
+  EXPECT_EQ(size_text(36'842'766'336), "34.31 GiB");
+  EXPECT_EQ(size_text(3 << 20), "3.0 MiB");
+  EXPECT_EQ(size_text(1536), "1.5 KiB");
+}
+
 TEST(Memory, shortfall_names_need_room_and_difference) {
   MemoryNeed need;
   need.weight_bytes = std::int64_t{12} << 30;
