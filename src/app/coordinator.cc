@@ -8,6 +8,7 @@
 #include "app/experiment.h"
 #include "app/launch_facts.h"
 #include "costs/point_workload.h"
+#include "costs/serving_memory.h"
 
 namespace epsweep {
 namespace {
@@ -30,14 +31,6 @@ Verdict verdict_of(const SweepPoint& point, const GatheredPoint& gathered) {
   }
   if (point.tokens_global() == 0) return {PointState::empty, ""};
   return {PointState::measured, ""};
-}
-
-PointWorkload workload_of(const RankWork& work) {
-  PointWorkloadSum sum(work.point);
-  for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
-    sum.add_layer(work.traces[layer], work.placements[layer]);
-  }
-  return sum.finish();
 }
 
 }  // namespace
@@ -63,7 +56,7 @@ int Coordinator::run() {
   std::vector<PointState> states;
   int stop_signal = 0;
   for (const SweepPoint& point : plan_.points) {
-    PointEnd end{.state = PointState::stopped, .stop_signal = stop_signal};
+    PointEnd end{.state = PointState::stopped, .stop_signal = stop_signal, .ladder_stop = {}};
     if (stop_signal == 0) {
       end = run_point_on_all(point);
     } else if (world_.rank() == 0) {
@@ -72,36 +65,98 @@ int Coordinator::run() {
       input.reason = fmt::format("signal {} ended the sweep before this point", stop_signal);
       record(input);
     }
-    // Rank 0 knows how the point ended; everybody goes on from there.
-    std::array<std::int64_t, 2> shared = {static_cast<std::int64_t>(end.state), end.stop_signal};
-    world_.broadcast(std::span(shared), 0);
-    states.push_back(static_cast<PointState>(shared[0]));
-    stop_signal = static_cast<int>(shared[1]);
+    share_end(point, end);
+    states.push_back(end.state);
+    stop_signal = end.stop_signal;
   }
   if (stop_signal != 0) return 128 + stop_signal;
   return static_cast<int>(exit_code_of(states));
 }
 
+// Rank 0 knows how the point ended; everybody goes on from there.
+void Coordinator::share_end(const SweepPoint& point, PointEnd& end) {
+  constexpr std::int64_t kNoStop = -1;
+  std::array<std::int64_t, 3> shared = {
+      static_cast<std::int64_t>(end.state), end.stop_signal,
+      end.ladder_stop ? static_cast<std::int64_t>(end.ladder_stop->kind) : kNoStop};
+  world_.broadcast(std::span(shared), 0);
+  end.state = static_cast<PointState>(shared[0]);
+  end.stop_signal = static_cast<int>(shared[1]);
+  if (shared[2] == kNoStop) return;
+  ladder_stops_.add(point, {.kind = static_cast<StopKind>(shared[2]),
+                            .at_tokens = point.tokens_global(),
+                            .reason = end.ladder_stop ? end.ladder_stop->reason : ""});
+}
+
+// A load at or beyond a limit; `rank_point` where it got as far as having rows.
+Coordinator::PointEnd Coordinator::end_stopped(const SweepPoint& point, const LadderStop& stop,
+                                               const std::string& reason,
+                                               const RankPoint* rank_point) {
+  if (world_.rank() != 0)
+    return {.state = PointState::stopped, .stop_signal = 0, .ladder_stop = {}};
+  PointRecordInput input = record_input(point);
+  input.state = PointState::stopped;
+  input.reason = reason;
+  input.ladder_stop = stop;
+  if (rank_point != nullptr && rank_point->work) input.workload = workload_of(*rank_point->work);
+  PointEnd end = record(input);
+  end.ladder_stop = stop;
+  return end;
+}
+
 Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
   if (progress_) progress_->begin_point(point_label(point));
-  std::string reason = reason_not_to_plan(point).value_or("");
+  // Hosts differ in memory, so the first rank that refuses decides for all.
+  std::string reason = world_.first_text(reason_not_to_plan(point).value_or(""));
   RankPoint rank_point;
   if (reason.empty()) {
+    if (const auto below = ladder_stops_.below(point)) {
+      PointEnd end = end_stopped(point, *below, below->beyond(), nullptr);
+      end.ladder_stop.reset();
+      return end;
+    }
+    if (const auto stop = kv_stop(point)) {
+      return end_stopped(point, *stop, to_string(stop->kind) + ": " + stop->reason, nullptr);
+    }
     rank_point = engine_.begin(point);
     reason = engine_.reason_not_to_run(rank_point);
   }
   if (!reason.empty()) {
-    if (world_.rank() != 0) return {.state = PointState::skipped, .stop_signal = 0};
+    if (world_.rank() != 0)
+      return {.state = PointState::skipped, .stop_signal = 0, .ladder_stop = {}};
     PointRecordInput input = record_input(point);
     input.state = PointState::skipped;
     input.reason = reason;
     if (rank_point.work) input.workload = workload_of(*rank_point.work);
     return record(input);
   }
+  if (const std::string missing = engine_.memory_shortfall_of(rank_point); !missing.empty()) {
+    const LadderStop stop{
+        .kind = StopKind::device_memory, .at_tokens = point.tokens_global(), .reason = missing};
+    return end_stopped(point, stop, to_string(stop.kind) + ": " + missing, &rank_point);
+  }
   engine_.run(rank_point);
   const GatheredPoint gathered = gather_point(world_, hosts_, rank_point);
   if (world_.rank() != 0) return {};
   return record_measured(point, rank_point, gathered);
+}
+
+KnownPlaces Coordinator::places_of(const SweepPoint& point) const {
+  if (auto declared = places_from_topology(point)) return std::move(*declared);
+  Topology measured;
+  for (const RankPlace& place : hosts_.ranks) measured.host_of_rank.push_back(place.host);
+  const GroupLayout layout =
+      group_layout(world_.size(), point.ep_size, point.mapping, point.groups);
+  return {group_places(measured, members(layout, 0)), PlacesFrom::measured_hosts};
+}
+
+PointWorkload Coordinator::workload_of(const RankWork& work) {
+  PointWorkloadSum sum(work.point, places_of(work.point));
+  for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
+    sum.add_layer(work.traces[layer], work.placements[layer]);
+    sum.score_layer(work.placements[layer], traces_);
+  }
+  return sum.finish();
 }
 
 PointRecordInput Coordinator::record_input(const SweepPoint& point) const {
@@ -128,10 +183,12 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   input.harness = gathered.harness;
   if (verdict.state == PointState::measured) {
     input.timings = summarize(*gathered.times);
+    input.ladder_stop = latency_stop(point, input.timings->layer.slowest_s.p50.value_or(0) * 1e6);
     input.timings_file = results_->write_timings(point.index, *gathered.times);
   }
   PointEnd end = record(input);
   end.stop_signal = gathered.stop_signal;
+  end.ladder_stop = input.ladder_stop;
   return end;
 }
 
@@ -139,7 +196,7 @@ Coordinator::PointEnd Coordinator::record(const PointRecordInput& input) {
   records_.push_back(make_point_record(input));
   results_->append(records_.back());
   progress_->end_point(to_string(input.state));
-  return {.state = input.state, .stop_signal = 0};
+  return {.state = input.state, .stop_signal = 0, .ladder_stop = std::nullopt};
 }
 
 }  // namespace epsweep

@@ -7,8 +7,10 @@
 
 #include "app/gathered_point.h"
 #include "app/rank_engine.h"
+#include "plan/ladder.h"
 #include "report/progress.h"
 #include "report/result_file.h"
+#include "workload/trace_cache.h"
 
 namespace epsweep {
 
@@ -27,8 +29,15 @@ class Coordinator {
   struct PointEnd {
     PointState state = PointState::failed;
     int stop_signal = 0;
+    std::optional<LadderStop> ladder_stop;  // that the point met itself
   };
   PointEnd run_point_on_all(const SweepPoint& point);
+  // Of the first group: as declared, else by the hosts that ranks were found on.
+  KnownPlaces places_of(const SweepPoint& point) const;
+  PointWorkload workload_of(const RankWork& work);
+  PointEnd end_stopped(const SweepPoint& point, const LadderStop& stop, const std::string& reason,
+                       const RankPoint* rank_point);
+  void share_end(const SweepPoint& point, PointEnd& end);
   PointRecordInput record_input(const SweepPoint& point) const;
   PointEnd record_measured(const SweepPoint& point, const RankPoint& rank_point,
                            const GatheredPoint& gathered);
@@ -40,6 +49,8 @@ class Coordinator {
   RankEngine& engine_;
   RunDirectory* results_;
   std::optional<Progress> progress_;
+  TraceCache traces_;  // of rank 0: those that placements are judged on
+  LadderStops ladder_stops_;
   std::vector<Json> records_;
 };
 

@@ -7,17 +7,44 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/host_probe.h"
 #include "base/text.h"
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
 #include "device/transport.h"
 #include "workload/distribution.h"
 #include "workload/placement.h"
+#include "workload/placement_traces.h"
+#include "workload/rank_dispatch.h"
 #include "workload/trace.h"
 
 namespace epsweep {
 
 namespace fs = std::filesystem;
+
+namespace {
+
+// Empty where there is no such folder.
+std::string find_dir(const char* variable, const char* name, const std::string& experiment_file) {
+  if (const char* set = std::getenv(variable)) return set;
+  std::vector<fs::path> places;
+  if (!experiment_file.empty()) {
+    const fs::path folder = fs::absolute(experiment_file).parent_path();
+    places = {folder.parent_path() / name, folder / name};
+  }
+  std::error_code ignored;
+  const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
+  for (fs::path above = executable.parent_path(); above.has_relative_path();
+       above = above.parent_path()) {
+    places.push_back(above / "configs" / name);
+  }
+  for (const fs::path& place : places) {
+    if (fs::is_directory(place, ignored)) return place.string();
+  }
+  return "";
+}
+
+}  // namespace
 
 Catalogs linked_catalogs() {
   Catalogs catalogs;
@@ -28,7 +55,9 @@ Catalogs linked_catalogs() {
   }
   const PlacementCatalog& placements = PlacementCatalog::instance();
   for (const std::string& name : placements.names()) {
-    catalogs.placements.push_back({.name = name, .slot_rule = placements.at(name).slot_rule});
+    const PlacementEntry& entry = placements.at(name);
+    catalogs.placements.push_back(
+        {.name = name, .slot_rule = entry.slot_rule, .fitted_to = entry.fitted_to});
   }
   catalogs.transports = TransportCatalog::instance().names();
   catalogs.grouped_gemms = GroupedGemmCatalog::instance().names();
@@ -36,28 +65,21 @@ Catalogs linked_catalogs() {
 }
 
 std::string find_models_dir(const std::string& experiment_file) {
-  if (const char* set = std::getenv("EPSWEEP_MODELS_DIR")) return set;
-  std::vector<fs::path> places;
-  if (!experiment_file.empty()) {
-    const fs::path folder = fs::absolute(experiment_file).parent_path();
-    places = {folder.parent_path() / "models", folder / "models"};
-  }
-  std::error_code ignored;
-  const fs::path executable = fs::read_symlink("/proc/self/exe", ignored);
-  for (fs::path above = executable.parent_path(); above.has_relative_path();
-       above = above.parent_path()) {
-    places.push_back(above / "configs" / "models");
-  }
-  for (const fs::path& place : places) {
-    if (fs::is_directory(place, ignored)) return place.string();
-  }
+  std::string dir = find_dir("EPSWEEP_MODELS_DIR", "models", experiment_file);
+  if (!dir.empty()) return dir;
   throw ConfigError("no folder of model files found; set EPSWEEP_MODELS_DIR to configs/models");
+}
+
+std::string find_hardware_dir(const std::string& experiment_file) {
+  return find_dir("EPSWEEP_HARDWARE_DIR", "hardware", experiment_file);
 }
 
 SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides) {
   const std::string text = read_text_file(file);
   return read_sweep_spec(text, file, overrides,
-                         {.models_dir = find_models_dir(file), .catalogs = linked_catalogs()});
+                         {.models_dir = find_models_dir(file),
+                          .catalogs = linked_catalogs(),
+                          .hardware_dir = find_hardware_dir(file)});
 }
 
 void check_backend_names(const SweepSpec& spec, const std::string& backend) {
@@ -81,14 +103,19 @@ void check_backend_names(const SweepSpec& spec, const std::string& backend) {
 
 std::optional<std::string> reason_not_to_plan(const SweepPoint& point) {
   if (auto reason = infeasible_reason(point)) return reason;
-  return slot_refusal(point);
+  if (auto reason = position_refusal(point)) return reason;
+  if (auto reason = slot_refusal(point)) return reason;
+  return trace_refusal(point, memory_total_bytes());
 }
 
 void check_routings(const Plan& plan) {
   std::set<std::string> seen;
   for (const SweepPoint& point : plan.points) {
-    if (reason_not_to_plan(point) || !seen.insert(trace_key(point)).second) continue;
-    for (int layer = 0; layer < point.layers; ++layer) make_token_router(point, layer);
+    if (reason_not_to_plan(point)) continue;
+    for (const SweepPoint& drawn : {point, fitted_point(point), judged_point(point)}) {
+      if (!seen.insert(trace_key(drawn)).second) continue;
+      for (int layer = 0; layer < point.layers; ++layer) make_token_router(drawn, layer);
+    }
   }
 }
 

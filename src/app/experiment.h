@@ -16,13 +16,18 @@ Catalogs linked_catalogs();
 // folder or in it; else configs/models in a folder above the executable. Throws ConfigError.
 std::string find_models_dir(const std::string& experiment_file);
 
+// The same for configs/hardware: $EPSWEEP_HARDWARE_DIR, else `hardware` in those places; empty
+// where there is none.
+std::string find_hardware_dir(const std::string& experiment_file);
+
 // Throws ConfigError: the file's own mistakes, see read_sweep_spec().
 SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides);
 
 // Throws ConfigError if a transport or kernel of the experiment belongs to another backend, or if
 // there is no such backend.
 void check_backend_names(const SweepSpec& spec, const std::string& backend);
-// Why the point cannot run whatever the machine; absent if it can.
+// Why the point cannot run whatever the accelerator; absent if it can. Looks at this machine's
+// memory, since the routing is drawn in it.
 std::optional<std::string> reason_not_to_plan(const SweepPoint& point);
 // Throws ConfigError if a routing of the plan cannot be made: its parameters or its file.
 void check_routings(const Plan& plan);

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -64,6 +65,34 @@ Section models() {
   return result;
 }
 
+std::string number_or_unknown(const std::optional<double>& value, const char* unit) {
+  return value.has_value() ? fmt::format("{} {}", *value, unit) : fmt::format("unstated {}", unit);
+}
+
+Section hardware() {
+  Section result{"hardware", {}};
+  const std::string dir = find_hardware_dir("");
+  if (dir.empty()) return result;
+  for (const auto& file : std::filesystem::directory_iterator(dir)) {
+    if (file.path().extension() != ".yaml") continue;
+    const std::string path = file.path().string();
+    const HardwareShape shape =
+        read_hardware_shape(parse_yaml(read_text_file(path), path), std::nullopt);
+    const std::string memory =
+        shape.memory_bytes ? fmt::format("{} GB", static_cast<double>(*shape.memory_bytes) / 1e9)
+                           : "memory unstated";
+    const std::string domain =
+        shape.domain_size ? fmt::format("domain of {}", *shape.domain_size) : "domain unstated";
+    result.entries.push_back(
+        {file.path().stem().string(),
+         fmt::format("{}, {}, {}, {}", memory,
+                     number_or_unknown(shape.peak.memory_tb_per_s, "TB/s"),
+                     number_or_unknown(shape.peak.bf16_tflops, "TFLOP/s bf16"), domain)});
+  }
+  std::ranges::sort(result.entries, {}, &Listed::name);
+  return result;
+}
+
 std::vector<Section> sections() {
   const auto with_backend = [](const auto& entry) {
     return fmt::format("[{}] {}", entry.backend, entry.summary);
@@ -76,7 +105,8 @@ std::vector<Section> sections() {
           section("backends", BackendCatalog::instance(), summary),
           section("metrics", MetricCatalog::instance(),
                   [](const MetricEntry& entry) { return entry.formula; }),
-          models()};
+          models(),
+          hardware()};
 }
 
 }  // namespace

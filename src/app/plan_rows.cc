@@ -15,8 +15,7 @@ std::string mib_text(std::int64_t bytes) {
 }
 
 std::string feasible_text(const PlannedPoint& planned) {
-  if (!planned.reason.empty()) return planned.reason;
-  if (!planned.shortfall.empty()) return planned.shortfall;
+  if (std::string reason = why_not(planned); !reason.empty()) return reason;
   return planned.num_idle > 0 ? fmt::format("yes, {} idle", planned.num_idle) : "yes";
 }
 
@@ -38,6 +37,7 @@ void put_json(const SweepPoint& point, const PlannedPoint& planned, Json& json) 
   json["rows_per_expert"] = row_summary_json(planned.expert_rows);
   json["rows_per_rank"] = row_summary_json(planned.rank_rows);
   json["active_experts"] = planned.active_experts;
+  json["expected_active_experts"] = json_or_null(planned.expected_active_experts);
   json["weight_bytes_per_rank"] = per_rank_json(weights);
   json["memory_bytes_per_rank"] = work.memory.total();
   json["routing_checksum"] = hex64(work.routing_checksum);
@@ -57,6 +57,7 @@ PlanSection rows_section() {
       .title = "Rows",
       .legend =
           "M: rows per expert; rows: per rank; both over all layers. tokens: of one EP group. "
+          "exp: active experts expected of uniform routing. "
           "experts: slots of a rank, replicas included. weights: of experts, MiB/rank: with "
           "buffers, both of the rank with most.",
       .applies = [](const SweepSpec&, const LaunchLimits&) { return true; },
@@ -74,6 +75,8 @@ PlanSection rows_section() {
            {{"empty%"},
             [](const P&, const Planned& p) { return short_percent(p.expert_rows.empty_fraction); }},
            {{"active"}, [](const P&, const Planned& p) { return short_number(p.active_experts); }},
+           {{"exp"},
+            [](const P&, const Planned& p) { return short_number(p.expected_active_experts); }},
            {{"rows/rank"},
             [](const P&, const Planned& p) { return short_number(p.rank_rows.mean); }},
            {{"rows 10/50/90"}, [](const P&, const Planned& p) { return spread_text(p.rank_rows); }},

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "app/plan_section.h"
+#include "app/planned_ladder.h"
 #include "base/text.h"
 
 namespace epsweep {
@@ -20,8 +21,12 @@ struct AxisColumn {
 const std::vector<AxisColumn>& axis_columns() {
   static const std::vector<AxisColumn> columns = {
       {"routing", [](const SweepPoint& p) { return p.routing.label(); }},
-      {"placement", [](const SweepPoint& p) { return p.placement; }},
+      {"placement",
+       [](const SweepPoint& p) {
+         return p.placement_map == nullptr ? p.placement : placement_label(p);
+       }},
       {"redundant_slots", [](const SweepPoint& p) { return std::to_string(p.redundant_slots); }},
+      {"exchange_unit", [](const SweepPoint& p) { return to_string(p.exchange_unit); }},
       {"transport", [](const SweepPoint& p) { return p.transport; }},
       {"grouped_gemm", [](const SweepPoint& p) { return p.grouped_gemm; }},
       {"dtype", [](const SweepPoint& p) { return std::string(to_string(p.dtype)); }},
@@ -66,15 +71,21 @@ void add_row(const PlanSection& section, const SweepPoint& point, const PlannedP
   table.rows.push_back(std::move(row));
 }
 
-// What fitted placements show is better than what they will meet on other tokens.
-std::string fitted_note(const Plan& plan) {
+// What placements were fitted to and judged on, and what to think of it.
+std::set<std::string> placement_notes(const SweepPoint& point, const PlannedPoint& planned) {
   std::set<std::string> notes;
-  for (const SweepPoint& point : plan.points) {
-    if (const auto fitted_on = placement_fitted_on(point)) {
-      notes.insert(fmt::format("placement {}: fitted on {}.\n", point.placement, *fitted_on));
-    }
+  if (const auto& fitted_on = planned.work.placement_fitted_on) {
+    notes.insert(fmt::format("placement {}: fitted on {}.\n", point.placement, *fitted_on));
   }
-  return fmt::format("{}", fmt::join(notes, ""));
+  if (!planned.work.placement_score.has_value()) return notes;
+  if (point.judge_on.has_value()) {
+    notes.insert(
+        fmt::format("placements judged on {}.\n", planned.work.placement_score->judged_on));
+  }
+  for (const std::string& warning : planned.work.placement_score->warnings) {
+    notes.insert(fmt::format("warning: {}.\n", warning));
+  }
+  return notes;
 }
 
 std::vector<PlanSection> sections_of(const SweepSpec& spec, const LaunchLimits& limits) {
@@ -87,9 +98,10 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned,
                 const std::vector<PlanSection>& sections) {
   Json json = point_axes_json(point);
   json["id"] = point_id(point);
-  const std::string& reason = planned.reason.empty() ? planned.shortfall : planned.reason;
+  const std::string reason = why_not(planned);
   json["feasible"] = reason.empty();
   json["reason"] = reason.empty() ? Json(nullptr) : Json(reason);
+  json["stop"] = ladder_stop_json(planned.stop);
   if (!planned.reason.empty()) return json;
   for (const PlanSection& section : sections) section.put_json(point, planned, json);
   return json;
@@ -99,10 +111,10 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned,
 
 Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits) {
   const std::vector<PlanSection> sections = sections_of(spec, limits);
-  TraceCache traces;
+  PlannedLadder ladder(limits);
   Json points = Json::array();
   for (const SweepPoint& point : plan.points) {
-    points.push_back(point_json(point, plan_point(point, limits, traces), sections));
+    points.push_back(point_json(point, ladder.next(point), sections));
   }
   return {{"experiment", sweep_spec_json(spec)},
           {"plan_checksum", hex64(plan.fingerprint)},
@@ -117,9 +129,11 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
   for (std::vector<TextTable>& of_mode : tables) {
     for (const PlanSection& section : sections) of_mode.push_back(empty_table(section, axes));
   }
-  TraceCache traces;
+  PlannedLadder ladder(limits);
+  std::set<std::string> notes;
   for (const SweepPoint& point : plan.points) {
-    const PlannedPoint planned = plan_point(point, limits, traces);
+    const PlannedPoint planned = ladder.next(point);
+    notes.merge(placement_notes(point, planned));
     std::vector<TextTable>& of_mode = tables[static_cast<std::size_t>(point.concurrency.mode)];
     for (std::size_t s = 0; s < sections.size(); ++s) {
       if (s > 0 && !planned.reason.empty()) continue;
@@ -137,7 +151,7 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
     }
     text += fmt::format("\n{}\n", sections[s].legend);
   }
-  return text + fitted_note(plan);
+  return text + fmt::format("{}", fmt::join(notes, ""));
 }
 
 }  // namespace epsweep

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "app/experiment.h"
+#include "workload/placement_traces.h"
 
 namespace epsweep {
 namespace {
@@ -19,32 +20,52 @@ std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_
   return all;
 }
 
-PointWorkload workload_of(const SweepPoint& point, TraceCache& traces) {
-  PointWorkloadSum sum(point);
+void add_work(const SweepPoint& point, PlanCaches& caches, PlannedPoint& planned) {
+  PointWorkloadSum sum(point, places_from_topology(point));
+  ExpectedCopiesSum expected(point, declared_places(point), caches.samples);
   for (int layer = 0; layer < point.layers; ++layer) {
-    const Trace& trace = traces.of(point, layer);
-    sum.add_layer(trace, place_experts(point, layer, rows_per_expert(trace)));
+    const Placement placement =
+        place_experts(point, layer, rows_to_fit(point, layer, caches.traces));
+    sum.add_layer(caches.traces.of(point, layer), placement);
+    sum.score_layer(placement, caches.traces);
+    expected.add_layer(layer, placement);
   }
-  return sum.finish();
+  planned.work = sum.finish();
+  planned.expected = expected.finish();
+  if (foresight_of(point) == Foresight::uniform) {
+    planned.expected_active_experts =
+        expected_active_experts(point.model.num_experts, point.model.top_k, point.tokens_global());
+  }
 }
 
 }  // namespace
 
-PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, TraceCache& traces) {
+std::string why_not(const PlannedPoint& planned) {
+  if (!planned.reason.empty()) return planned.reason;
+  if (planned.stop) return to_string(planned.stop->kind) + ": " + planned.stop->reason;
+  return planned.shortfall;
+}
+
+PlannedPoint plan_point(const SweepPoint& point, const LaunchLimits& limits, PlanCaches& caches) {
   PlannedPoint planned;
   planned.reason = reason_in_world(point, limits.world_size);
   if (!planned.reason.empty()) return planned;
   for (const TokenRange& range : token_ranges(point)) {
     planned.tokens_per_rank.push_back(range.size());
   }
-  planned.work = workload_of(point, traces);
+  add_work(point, caches, planned);
   planned.expert_rows = summarize_rows(concatenated(planned.work.rows_per_expert));
   planned.rank_rows = summarize_rows(concatenated(planned.work.rows_per_rank));
   planned.active_experts =
       (1 - planned.expert_rows.empty_fraction) * static_cast<double>(point.model.num_experts);
-  if (limits.memory_bytes > 0) {
-    planned.shortfall = memory_shortfall(planned.work.memory, limits.memory_bytes).value_or("");
+  planned.memory_bytes = limits.memory_bytes;
+  if (planned.memory_bytes == 0 && point.hardware) {
+    planned.memory_bytes = point.hardware->memory_bytes.value_or(0);
   }
+  if (planned.memory_bytes > 0) {
+    planned.shortfall = memory_shortfall(planned.work.memory, planned.memory_bytes).value_or("");
+  }
+  planned.serving = serving_memory(point);
   if (limits.world_size > 0) {
     const GroupLayout layout =
         group_layout(limits.world_size, point.ep_size, point.mapping, point.groups);

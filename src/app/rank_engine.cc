@@ -74,35 +74,40 @@ RankPoint RankEngine::begin(const SweepPoint& point) {
     working_.emplace(key, world_.split(result.group == nullptr ? -1 : 0, world_.rank()));
   }
   if (result.group != nullptr) {
-    result.work = plan_rank_work(point, place.ep_rank);
-    check_routing_agrees(result);
+    result.work = plan_rank_work(point, place.ep_rank, traces_);
+    check_work_agrees(result);
   }
   result.prepare_s = monotonic_s() - begin_s;
   return result;
 }
 
-// Ranks draw the same routing by themselves; a library that rounds differently on one host would
-// otherwise show as a hang in the exchange.
-void RankEngine::check_routing_agrees(const RankPoint& rank_point) {
-  const Comm& ranks = working_.at(layout_key(rank_point.work->point));
-  const auto own = static_cast<std::int64_t>(routing_checksum(rank_point.work->traces));
-  if (ranks.all_min(own) != ranks.all_max(own)) {
-    throw RunError(fmt::format("ranks drew different routings for {}: {} here",
-                               point_label(rank_point.work->point),
-                               hex64(static_cast<std::uint64_t>(own))));
-  }
+// Ranks draw the same routing and place experts alike by themselves; a library that rounds
+// differently on one host would otherwise show as a hang in the exchange.
+void RankEngine::check_work_agrees(const RankPoint& rank_point) {
+  const RankWork& work = *rank_point.work;
+  const Comm& ranks = working_.at(layout_key(work.point));
+  const auto compare = [&](std::uint64_t checksum, const char* what) {
+    const auto own = static_cast<std::int64_t>(checksum);
+    if (ranks.all_min(own) == ranks.all_max(own)) return;
+    throw RunError(
+        fmt::format("ranks {} for {}: {} here", what, point_label(work.point), hex64(checksum)));
+  };
+  compare(routing_checksum(work.traces), "drew different routings");
+  compare(placement_checksum(work.placements), "placed experts differently");
 }
 
 std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
+  return world_.first_text(rank_point.work ? kernel_refusal(*rank_point.work) : "");
+}
+
+std::string RankEngine::memory_shortfall_of(const RankPoint& rank_point) const {
   std::string own;
   if (rank_point.work) {
     const RankWork& work = *rank_point.work;
-    own = kernel_refusal(work);
-    if (own.empty()) {
-      const MemoryNeed need =
-          memory_need(work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows());
-      own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
-    }
+    const MemoryNeed need =
+        memory_need(work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows(),
+                    {.sent = work.max_sent_copies(), .received = work.max_recv_copies()});
+    own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
   }
   return world_.first_text(own);
 }

@@ -15,6 +15,7 @@
 #include "pipeline/expert_weights.h"
 #include "pipeline/point_runner.h"
 #include "plan/plan.h"
+#include "workload/trace_cache.h"
 
 namespace epsweep {
 
@@ -41,13 +42,15 @@ class RankEngine {
   RankPoint begin(const SweepPoint& point);
   // Why the point cannot run here; the same on all ranks; empty if it can.
   std::string reason_not_to_run(const RankPoint& rank_point) const;
+  // What is missing of a rank's memory; the same on all ranks; empty if nothing is.
+  std::string memory_shortfall_of(const RankPoint& rank_point) const;
   void run(RankPoint& rank_point);
   void close();
 
   BackendInfo describe() const { return backend_->describe(); }
 
  private:
-  void check_routing_agrees(const RankPoint& rank_point);
+  void check_work_agrees(const RankPoint& rank_point);
   void prepare_weights_of(const RankPoint& rank_point);
   std::vector<Fault> faults_at(const SweepPoint& point) const;
 
@@ -57,6 +60,7 @@ class RankEngine {
   EpGroupCache groups_;
   std::map<EpGroupCache::Key, Comm> working_;  // ranks of all groups of a layout
   std::optional<ExpertWeights> weights_;
+  TraceCache traces_{0};  // keeps rows per expert of all and one trace: every rank has its own
   Watchdog watchdog_;
 };
 

@@ -97,12 +97,11 @@ struct GroupScratch {
   }
 };
 
-// top_k_indices() of what the group limit leaves. num_groups divides values.size(), the kept groups
-// hold chosen.size() values or more, and `scratch` is reserved for this limit.
+// The groups that the limit keeps, into scratch.kept, ascending. num_groups divides values.size(),
+// and `scratch` is reserved for this limit.
 template <typename T>
-void limited_top_k(std::span<const T> values, const GroupLimit& limit, GroupScratch<T>& scratch,
-                   std::span<std::int32_t> chosen) {
-  if (!limit.limits()) return top_k_indices(values, chosen);
+void keep_best_groups(std::span<const T> values, const GroupLimit& limit,
+                      GroupScratch<T>& scratch) {
   const std::size_t group_size = values.size() / static_cast<std::size_t>(limit.num_groups);
   for (std::size_t group = 0; group < scratch.scores.size(); ++group) {
     scratch.scores[group] =
@@ -110,11 +109,28 @@ void limited_top_k(std::span<const T> values, const GroupLimit& limit, GroupScra
   }
   top_k_indices(std::span<const T>(scratch.scores), std::span(scratch.kept));
   std::sort(scratch.kept.begin(), scratch.kept.end());
+}
+
+// top_k_indices() of the values of some groups, in ascending order, which hold chosen.size() values
+// or more.
+template <typename T>
+void top_k_of_groups(std::span<const T> values, std::size_t group_size,
+                     std::span<const std::int32_t> groups, std::span<std::int32_t> chosen) {
   TopKIndices<T> top(values, chosen);
-  for (const std::int32_t group : scratch.kept) {
+  for (const std::int32_t group : groups) {
     const std::size_t begin = static_cast<std::size_t>(group) * group_size;
     top.offer(begin, begin + group_size);
   }
+}
+
+// top_k_indices() of what the group limit leaves; conditions as above.
+template <typename T>
+void limited_top_k(std::span<const T> values, const GroupLimit& limit, GroupScratch<T>& scratch,
+                   std::span<std::int32_t> chosen) {
+  if (!limit.limits()) return top_k_indices(values, chosen);
+  keep_best_groups(values, limit, scratch);
+  top_k_of_groups(values, values.size() / static_cast<std::size_t>(limit.num_groups),
+                  std::span<const std::int32_t>(scratch.kept), chosen);
 }
 
 }  // namespace epsweep

@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "workload/rank_dispatch.h"
+
 namespace epsweep {
 namespace {
 
@@ -11,6 +13,20 @@ std::int64_t most_tokens(const SweepPoint& point) {
   std::int64_t most = 0;
   for (const TokenRange& tokens : token_ranges(point)) most = std::max(most, tokens.size());
   return most;
+}
+
+// Rows that travel, from and to the rank, and those in expert order before and after the FFN.
+std::int64_t exchange_bytes(const SweepPoint& point, std::int64_t max_recv_rows,
+                            const MaxCopies& copies) {
+  const std::int64_t assignments = most_tokens(point) * point.model.top_k;
+  const std::int64_t io_row = point.model.expert_io_dim * bytes_of(point.dtype);
+  if (point.exchange_unit == ExchangeUnit::assignment) {
+    return 2 * assignments * io_row + 4 * max_recv_rows * io_row;
+  }
+  const std::int64_t padding = point.ep_size * granule_bytes(io_row);
+  return 2 * copies.sent * io_row + 2 * (assignments * kUseBytes + padding) +
+         2 * (copies.received + max_recv_rows) * io_row +
+         2 * (max_recv_rows * kUseBytes + padding) + max_recv_rows * bytes_of(DType::fp32);
 }
 
 std::string binary_size(std::int64_t bytes) {
@@ -22,22 +38,25 @@ std::string binary_size(std::int64_t bytes) {
 
 }  // namespace
 
-MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots,
-                       std::int64_t max_recv_rows) {
+MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
+                       const MaxCopies& copies) {
   const ModelShape& model = point.model;
   const std::int64_t element = bytes_of(point.dtype);
   const std::int64_t gate_bytes = model.num_experts * model.hidden_dim * bytes_of(DType::fp32);
   const std::int64_t tokens = most_tokens(point);
-  const std::int64_t io_row = model.expert_io_dim * element;
   const std::int64_t inner_row = (model.gate_up_cols() + model.ffn_dim) * element;
 
   MemoryNeed need;
   need.weight_bytes = point.layers * (max_slots * model.expert_params() * element + gate_bytes);
-  need.activation_bytes = tokens * model.hidden_dim * element +
-                          2 * tokens * model.top_k * (io_row + 4) +
-                          max_recv_rows * (4 * io_row + inner_row) +
+  need.activation_bytes = tokens * model.hidden_dim * element + 2 * tokens * model.top_k * 4 +
+                          exchange_bytes(point, max_recv_rows, copies) + max_recv_rows * inner_row +
                           tokens * model.expert_io_dim * bytes_of(DType::fp32);
   return need;
+}
+
+std::string size_text(std::int64_t bytes) {
+  if (bytes < std::int64_t{1} << 30) return binary_size(bytes);
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes) / 0x1.0p30);
 }
 
 std::optional<std::string> memory_shortfall(const MemoryNeed& need, std::int64_t available_bytes) {

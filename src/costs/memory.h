@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "costs/copy_rows.h"
 #include "plan/sweep_point.h"
 
 namespace epsweep {
@@ -26,8 +27,21 @@ struct MemoryNeed {
 //                                         expert order and to be returned
 //   R * (gate_up_cols + ffn_dim) * b      before and after the activation
 //   T * IO * 4                            weighted sums, fp32
-// Layers reuse these buffers. T and R may be of different ranks, so the sum is an upper bound.
-MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows);
+// With exchange unit `rank`, S copies sent and V received by the ranks with most, and granules of g
+// bytes (workload/rank_dispatch.h), the second and the fourth line are instead
+//   2 * S * IO * b + 2 * (T * k * 8 + P * g)   copies sent, partial sums that come back; slots and
+//                                              weights of the copies, beside them and by themselves
+//   (2 * V + 2 * R) * IO * b + 2 * (R * 8 + P * g) + R * 4
+//                                              copies received, partial sums, repeated copies in
+//                                              expert order and their outputs; slots and weights in
+//                                              the same two ways, and the weights by row
+// Layers reuse these buffers. T, R, S and V may be of different ranks, so the sum is an upper
+// bound.
+MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
+                       const MaxCopies& copies = {});
+
+// "12.34 GiB", or MiB and KiB for small amounts.
+std::string size_text(std::int64_t bytes);
 
 // "needs 12.3 GiB per rank, 8.0 GiB available: 4.3 GiB short" (MiB and KiB for small amounts);
 // absent if it fits.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "workload/placement_traces.h"
 
 namespace epsweep {
 namespace {
@@ -15,6 +16,13 @@ void add(FfnWork& total, const FfnWork& part) {
   total.weight_bytes += part.weight_bytes;
 }
 
+void add(DomainTraffic& total, const DomainTraffic& layer) {
+  total.c_copies += layer.c_copies;
+  total.e_copies += layer.e_copies;
+  total.a_intra_copies += layer.a_intra_copies;
+  total.b_intra_copies += layer.b_intra_copies;
+}
+
 void add(Traffic& total, const Traffic& layer) {
   total.row_bytes = layer.row_bytes;
   total.a_copies += layer.a_copies;
@@ -22,9 +30,15 @@ void add(Traffic& total, const Traffic& layer) {
   total.b_copies += layer.b_copies;
   total.b_self_copies += layer.b_self_copies;
   total.d_copies += layer.d_copies;
+  if (layer.domains.has_value()) {
+    if (!total.domains.has_value()) total.domains.emplace();
+    add(*total.domains, *layer.domains);
+  }
   total.max_remote_rows_sent = std::max(total.max_remote_rows_sent, layer.max_remote_rows_sent);
   total.max_remote_rows_received =
       std::max(total.max_remote_rows_received, layer.max_remote_rows_received);
+  total.max_d_copies_sent = std::max(total.max_d_copies_sent, layer.max_d_copies_sent);
+  total.max_d_copies_received = std::max(total.max_d_copies_received, layer.max_d_copies_received);
 }
 
 std::vector<std::int64_t> rows_of_rank(const std::vector<std::int64_t>& rows_per_slot,
@@ -33,26 +47,76 @@ std::vector<std::int64_t> rows_of_rank(const std::vector<std::int64_t>& rows_per
           rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1]};
 }
 
+// A layer of the trace that the point's twin draws, under the point's placement.
+struct DrawnLayer {
+  LayerRows rows;
+  std::vector<std::int32_t> first_experts;  // of the first tokens
+};
+
+// Enough that two different streams of tokens do not begin alike.
+constexpr std::int64_t kTokensToTell = 64;
+
+std::vector<std::int32_t> first_experts(const Trace& trace) {
+  const std::int64_t tokens = std::min(trace.num_tokens, kTokensToTell);
+  return {trace.experts.begin(), trace.experts.begin() + tokens * trace.top_k};
+}
+
+DrawnLayer draw_layer(const SweepPoint& twin, int layer, const Placement& placement,
+                      TraceCache& traces) {
+  const Trace& trace = traces.of(twin, layer);
+  return {.rows = {.per_expert = rows_per_expert(trace),
+                   .per_rank = sum_by_rank(placement, rows_per_slot(placement, trace))},
+          .first_experts = first_experts(trace)};
+}
+
+// Whether one is the beginning of the other.
+bool begin_alike(const std::vector<std::int32_t>& a, const std::vector<std::int32_t>& b) {
+  return std::equal(
+      a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
+}
+
 }  // namespace
 
-PointWorkloadSum::PointWorkloadSum(const SweepPoint& point)
-    : point_(point), tokens_of_rank_(token_ranges(point)) {
+std::optional<KnownPlaces> places_from_topology(const SweepPoint& point) {
+  std::optional<GroupPlaces> places = declared_places(point);
+  if (!places.has_value()) return std::nullopt;
+  return KnownPlaces{std::move(*places), PlacesFrom::declared};
+}
+
+PointWorkloadSum::PointWorkloadSum(const SweepPoint& point, std::optional<KnownPlaces> places)
+    : point_(point), tokens_of_rank_(token_ranges(point)), score_(point) {
   sum_.ffn_of_rank.resize(static_cast<std::size_t>(point.ep_size));
+  sum_.places = std::move(places);
   sum_.placement_fitted_on = placement_fitted_on(point);
+  const auto elsewhere = [&point](SweepPoint twin) {
+    const bool is_own = trace_key(twin) == trace_key(point);
+    return is_own ? std::nullopt : std::optional(std::move(twin));
+  };
+  if (point.fit_on.has_value()) fitted_twin_ = elsewhere(fitted_point(point));
+  if (point.judge_on.has_value()) judged_twin_ = elsewhere(judged_point(point));
 }
 
 void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement) {
   const std::int64_t row_bytes = point_.model.expert_io_dim * bytes_of(point_.dtype);
-  const std::vector<std::int64_t> rows = rows_per_slot(placement, trace);
+  const LayerCounts counts = count_layer(trace, placement, tokens_of_rank_, row_bytes,
+                                         sum_.places ? &sum_.places->group : nullptr);
+  const std::vector<std::int64_t>& rows = counts.rows_per_slot;
   sum_.rows_per_expert.push_back(rows_per_expert(trace));
   sum_.rows_per_rank.push_back(sum_by_rank(placement, rows));
   max_recv_rows_ = std::max(max_recv_rows_, std::ranges::max(sum_.rows_per_rank.back()));
+  own_first_experts_ = first_experts(trace);
   routing_.add(routing_checksum(trace));
-  add(sum_.traffic, count_traffic(trace, placement, tokens_of_rank_, row_bytes));
+  add(sum_.traffic, counts.traffic);
   add(sum_.ffn, ffn_work(point_.model, point_.dtype, rows));
   for (std::size_t rank = 0; rank < sum_.ffn_of_rank.size(); ++rank) {
     add(sum_.ffn_of_rank[rank],
         ffn_work(point_.model, point_.dtype, rows_of_rank(rows, placement, rank)));
+  }
+  if (point_.exchange_unit == ExchangeUnit::rank) {
+    const LayerCopies layer = count_copies(trace, placement, tokens_of_rank_, row_bytes);
+    max_copies_ = {.sent = std::max(max_copies_.sent, layer.max_sent),
+                   .received = std::max(max_copies_.received, layer.max_received)};
+    sum_.metadata_bytes += layer.metadata_bytes;
   }
   // Layers differ in which experts a rank has, not in how many.
   if (!sum_.slots_per_rank.empty()) return;
@@ -61,13 +125,31 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   }
 }
 
+void PointWorkloadSum::score_layer(const Placement& placement, TraceCache& traces) {
+  const int layer = score_.num_layers();
+  EPS_EXPECT(sum_.rows_per_rank.size() == static_cast<std::size_t>(layer) + 1,
+             "a layer is scored right after it was added");
+  const auto layer_of = [&](const std::optional<SweepPoint>& twin) {
+    if (twin.has_value()) return draw_layer(*twin, layer, placement, traces);
+    return DrawnLayer{.rows = {sum_.rows_per_expert.back(), sum_.rows_per_rank.back()},
+                      .first_experts = own_first_experts_};
+  };
+  const DrawnLayer judged = layer_of(judged_twin_);
+  if (!is_fitted(point_)) return score_.add_layer(placement, judged.rows, std::nullopt);
+  const DrawnLayer fitted = layer_of(fitted_twin_);
+  if (!begin_alike(judged.first_experts, fitted.first_experts)) seen_before_ = SeenBefore::no;
+  score_.add_layer(placement, judged.rows, fitted.rows);
+}
+
 PointWorkload PointWorkloadSum::finish() {
   EPS_EXPECT(sum_.rows_per_rank.size() == static_cast<std::size_t>(point_.layers),
              "another number of layers than the point has");
   sum_.weight_bytes_per_rank =
       weight_bytes_per_rank(point_.model, point_.dtype, sum_.slots_per_rank);
-  sum_.memory = memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_);
+  sum_.memory =
+      memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_, max_copies_);
   sum_.routing_checksum = routing_.value();
+  if (score_.num_layers() > 0) sum_.placement_score = score_.finish(seen_before_);
   return std::move(sum_);
 }
 

@@ -10,32 +10,55 @@
 #include "base/random.h"
 #include "costs/ffn_work.h"
 #include "costs/memory.h"
+#include "costs/placement_score.h"
 #include "costs/traffic.h"
+#include "plan/plan.h"
 #include "plan/sweep_point.h"
 #include "workload/placement.h"
 #include "workload/trace.h"
+#include "workload/trace_cache.h"
 
 namespace epsweep {
+
+// How it is known where the ranks of a group live.
+enum class PlacesFrom { declared, measured_hosts };
+inline const std::vector<std::string> kPlacesFromNames = {"declared", "measured hosts"};
+inline const std::string& to_string(PlacesFrom from) {
+  return kPlacesFromNames[static_cast<std::size_t>(from)];
+}
+struct KnownPlaces {
+  GroupPlaces group;
+  PlacesFrom from = PlacesFrom::declared;
+};
+// Of the first group; absent where no topology is declared.
+std::optional<KnownPlaces> places_from_topology(const SweepPoint& point);
 
 // Of one EP group; the same on every rank.
 struct PointWorkload {
   std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
   std::vector<std::vector<std::int64_t>> rows_per_rank;    // [layers][ep_size], received rows
   Traffic traffic;                           // copies summed over layers; max_* of the worst layer
+  std::optional<KnownPlaces> places;         // absent: traffic says nothing about domains
   FfnWork ffn;                               // all ranks, summed over layers
   std::vector<FfnWork> ffn_of_rank;          // [ep_size], summed over layers
   std::vector<std::int64_t> slots_per_rank;  // [ep_size], the same in all layers
   std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
+  std::int64_t metadata_bytes = 0;  // beside the rows of dispatch, all ranks, summed over layers
   MemoryNeed memory;
   std::uint64_t routing_checksum = 0;
   std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
+  std::optional<PlacementScore> placement_score;   // absent where layers were not scored
 };
 
 // Takes the layers one after the other, so that no more than one trace need be kept.
 class PointWorkloadSum {
  public:
-  explicit PointWorkloadSum(const SweepPoint& point);
+  explicit PointWorkloadSum(const SweepPoint& point,
+                            std::optional<KnownPlaces> places = std::nullopt);
   void add_layer(const Trace& trace, const Placement& placement);
+  // After add_layer() of the same layer. `traces` has what the placement is fitted to and judged
+  // on, where those are not the point's own trace.
+  void score_layer(const Placement& placement, TraceCache& traces);
   // After all layers.
   PointWorkload finish();
 
@@ -44,7 +67,13 @@ class PointWorkloadSum {
   std::vector<TokenRange> tokens_of_rank_;
   PointWorkload sum_;
   Fingerprint routing_;
+  PlacementScoreSum score_;
+  // Whose traces the placement is fitted to and judged on; absent for the own one.
+  std::optional<SweepPoint> fitted_twin_, judged_twin_;
+  std::vector<std::int32_t> own_first_experts_;  // of the layer added last
+  SeenBefore seen_before_ = SeenBefore::yes;     // in all layers so far
   std::int64_t max_recv_rows_ = 0;
+  MaxCopies max_copies_;  // of exchange unit rank
 };
 
 }  // namespace epsweep

@@ -1,6 +1,7 @@
 #include "cpu/cpu_token_ops.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstring>
 
@@ -14,7 +15,7 @@ constexpr std::int64_t kBytesPerChunk = 256 << 10;
 // Columns whose fp32 sums stay in the level-1 cache while a token's rows are added.
 constexpr std::int64_t kReduceCols = 1024;
 
-std::size_t size(std::int64_t value) {
+constexpr std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);
 }
 
@@ -65,6 +66,47 @@ void reduce_token(const ReduceArguments& arguments, const Element* in, std::int6
   }
 }
 
+struct SegmentArguments {
+  const SegmentReduce& op;
+  const float* weights;  // null for ones
+
+  std::int64_t begin_of(std::int64_t segment) const { return op.first[size(segment)]; }
+  float weight(std::int64_t i) const { return weights == nullptr ? 1.0F : weights[i]; }
+};
+
+// Columns [begin, begin + count) of one segment's sum, in fp32.
+template <typename Element>
+void sum_segment(const SegmentArguments& arguments, const Element* in, std::int64_t segment,
+                 std::int64_t begin, std::int64_t count, float* sums) {
+  std::fill_n(sums, count, 0.0F);
+  const std::int64_t end = arguments.begin_of(segment + 1);
+  for (std::int64_t i = arguments.begin_of(segment); i < end; ++i) {
+    add_scaled_row(arguments.weight(i), in + arguments.op.row[size(i)] * arguments.op.cols + begin,
+                   count, sums);
+  }
+}
+
+template <typename Element>
+void reduce_segments(ThreadPool& pool, const SegmentArguments& arguments, const Element* in,
+                     Buffer& out) {
+  const std::int64_t cols = arguments.op.cols;
+  const std::int64_t segments = std::ssize(arguments.op.first) - 1;
+  const std::int64_t mean_rows = std::ssize(arguments.op.row) / std::max<std::int64_t>(1, segments);
+  const auto row_bytes = (mean_rows + 1) * cols * static_cast<std::int64_t>(sizeof(Element));
+  for_each_row(pool, segments, row_bytes, [&](std::int64_t segment) {
+    std::array<float, size(kReduceCols)> sums;
+    for (std::int64_t begin = 0; begin < cols; begin += kReduceCols) {
+      const std::int64_t count = std::min(kReduceCols, cols - begin), at = segment * cols + begin;
+      if (arguments.op.out_dtype == DType::fp32) {
+        sum_segment(arguments, in, segment, begin, count, out.as<float>().data() + at);
+      } else {
+        sum_segment(arguments, in, segment, begin, count, sums.data());
+        narrow_row(sums.data(), count, out.as<std::uint16_t>().data() + at);
+      }
+    }
+  });
+}
+
 }  // namespace
 
 void CpuTokenOps::router(Lane&, const RouterOp& op, const Buffer& x, const Buffer& gate,
@@ -85,13 +127,24 @@ void CpuTokenOps::scatter_rows(Lane&, const Buffer& in, std::int64_t in_stride_b
   });
 }
 
-void CpuTokenOps::gather_rows(Lane&, const Buffer& in, std::span<const std::int32_t> source,
+void CpuTokenOps::gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
                               std::int64_t row_bytes, Buffer& out) {
+  move_rows(lane,
+            {.row_bytes = row_bytes,
+             .in_stride_bytes = row_bytes,
+             .out_stride_bytes = row_bytes,
+             .source = source,
+             .position = {}},
+            in, out);
+}
+
+void CpuTokenOps::move_rows(Lane&, const MoveRows& op, const Buffer& in, Buffer& out) {
   const auto* from = static_cast<const std::byte*>(in.data());
   auto* to = static_cast<std::byte*>(out.data());
-  const auto rows = static_cast<std::int64_t>(source.size());
-  for_each_row(pool_, rows, row_bytes, [&](std::int64_t row) {
-    std::memcpy(to + row * row_bytes, from + source[size(row)] * row_bytes, size(row_bytes));
+  for_each_row(pool_, std::ssize(op.source), op.row_bytes, [&](std::int64_t row) {
+    const std::int64_t target = op.position.empty() ? row : op.position[size(row)];
+    std::memcpy(to + target * op.out_stride_bytes, from + op.source[size(row)] * op.in_stride_bytes,
+                size(op.row_bytes));
   });
 }
 
@@ -119,6 +172,16 @@ void CpuTokenOps::weighted_reduce(Lane&, DType dtype, int top_k,
       reduce_token(arguments, in.as<std::uint16_t>().data(), token);
     }
   });
+}
+
+void CpuTokenOps::segment_reduce(Lane&, const SegmentReduce& op, const Buffer& in, Buffer& out) {
+  const SegmentArguments arguments{
+      .op = op, .weights = op.weights == nullptr ? nullptr : op.weights->as<float>().data()};
+  if (op.in_dtype == DType::fp32) {
+    reduce_segments(pool_, arguments, in.as<float>().data(), out);
+  } else {
+    reduce_segments(pool_, arguments, in.as<std::uint16_t>().data(), out);
+  }
 }
 
 }  // namespace epsweep

@@ -22,11 +22,13 @@ class CpuTokenOps final : public TokenOps {
                     Buffer& out) override;
   void gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
                    std::int64_t row_bytes, Buffer& out) override;
+  void move_rows(Lane& lane, const MoveRows& op, const Buffer& in, Buffer& out) override;
   void activation(Lane& lane, Activation kind, DType dtype, std::int64_t rows, std::int64_t cols,
                   const Buffer& in, Buffer& out) override;
   void weighted_reduce(Lane& lane, DType dtype, int top_k, std::span<const std::int32_t> position,
                        const Buffer& weights, std::int64_t cols, const Buffer& in,
                        Buffer& out) override;
+  void segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in, Buffer& out) override;
 
  private:
   ThreadPool pool_;

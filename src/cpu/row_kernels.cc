@@ -67,6 +67,11 @@ void widen_row(const std::uint16_t* in, std::int64_t cols, float* out) {
   for (std::int64_t c = 0; c < cols; ++c) out[c] = float_of_bf16(in[c]);
 }
 
+EPSWEEP_MULTIVERSION
+void narrow_row(const float* in, std::int64_t cols, std::uint16_t* out) {
+  for (std::int64_t c = 0; c < cols; ++c) out[c] = bf16_of_float(in[c]);
+}
+
 // 16 accumulators of 16 lanes: every loaded vector is used four times.
 EPSWEEP_MULTIVERSION
 void gate_block_4x4(const float* x, const float* gate, std::int64_t hidden_dim, float* block) {

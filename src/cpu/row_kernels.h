@@ -17,6 +17,8 @@ void add_scaled_row(float weight, const float* in, std::int64_t cols, float* out
 void add_scaled_row(float weight, const std::uint16_t* in, std::int64_t cols, float* out);
 // bf16 to fp32.
 void widen_row(const std::uint16_t* in, std::int64_t cols, float* out);
+// fp32 to bf16, to the nearest, ties to even.
+void narrow_row(const float* in, std::int64_t cols, std::uint16_t* out);
 
 // logits[e] of one block: sum over h of x[t * stride + h] * gate[e * stride + h], t < 4, e < 4.
 // `block[t * 4 + e]` gets the sums.

@@ -31,6 +31,26 @@ struct RouterOp {
 
 enum class Activation { swiglu, squared_relu };
 
+// row_bytes from byte source[i] * in_stride_bytes to byte position[i] * out_stride_bytes, for every
+// i. A stride may be less than a row, where rows lie among smaller things.
+struct MoveRows {
+  std::int64_t row_bytes = 0;
+  std::int64_t in_stride_bytes = 0, out_stride_bytes = 0;
+  std::span<const std::int32_t> source;
+  std::span<const std::int32_t> position;  // as many, or none for 0, 1, 2, ...
+};
+
+// out[s] = sum over i, first[s] <= i < first[s + 1], of weights[i] * in[row[i]], in order of i and
+// in fp32, stored as out_dtype; zeros for an empty segment. Rows have `cols` columns.
+struct SegmentReduce {
+  DType in_dtype = DType::bf16;
+  DType out_dtype = DType::fp32;
+  std::int64_t cols = 0;
+  std::span<const std::int32_t> first;  // [segments + 1]
+  std::span<const std::int32_t> row;    // [first.back()]
+  const Buffer* weights = nullptr;      // fp32 [first.back()]; null for ones
+};
+
 // All calls enqueue. Indices and shapes are checked by the caller before timing.
 class TokenOps {
  public:
@@ -52,6 +72,8 @@ class TokenOps {
   // out[i] = in[source[i]], rows of row_bytes.
   virtual void gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
                            std::int64_t row_bytes, Buffer& out) = 0;
+  // Both at once, as MoveRows says.
+  virtual void move_rows(Lane& lane, const MoveRows& op, const Buffer& in, Buffer& out) = 0;
   // swiglu: in [rows][2 * cols] = gate beside up, out = silu(gate) * up.
   // squared_relu: in [rows][cols], out = max(in, 0)^2. Computed in fp32, stored as dtype.
   virtual void activation(Lane& lane, Activation kind, DType dtype, std::int64_t rows,
@@ -61,6 +83,9 @@ class TokenOps {
   virtual void weighted_reduce(Lane& lane, DType dtype, int top_k,
                                std::span<const std::int32_t> position, const Buffer& weights,
                                std::int64_t cols, const Buffer& in, Buffer& out) = 0;
+  // The same with any number of rows per sum, as SegmentReduce says.
+  virtual void segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in,
+                              Buffer& out) = 0;
 };
 
 }  // namespace epsweep

@@ -1,13 +1,16 @@
 // Executes the steps of one layer on a rank and sets the marks.
 #pragma once
 
+#include <variant>
 #include <vector>
 
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
 #include "device/timeline.h"
 #include "device/transport.h"
+#include "pipeline/assignment_exchange.h"
 #include "pipeline/expert_weights.h"
+#include "pipeline/rank_exchange.h"
 #include "pipeline/rank_work.h"
 #include "pipeline/schedule.h"
 
@@ -32,7 +35,8 @@ class LayerPipeline {
   void warm_kernels();
   // Overwrites every intermediate and output with NaN, so that what a layer does not write shows.
   void poison();
-  // Whether the counts that were exchanged are those the dispatch plan says.
+  // Whether the counts that were exchanged are those the dispatch plan says, and what travels with
+  // the rows.
   bool counts_match_plan(int layer) const;
   // fp32 [own tokens][expert_io_dim] of the layer that ran last.
   std::vector<float> output() const;
@@ -40,32 +44,25 @@ class LayerPipeline {
   std::vector<std::int32_t> own_choice() const;
 
  private:
-  void run_step(int layer, Stage stage);
+  using Exchange = std::variant<AssignmentExchange, RankExchange>;
+  static Exchange make_exchange(const ExchangeContext& context);
+
+  template <ExchangePath Path>
+  void run_step(Path& path, int layer, Stage stage);
+  template <ExchangePath Path>
+  void expert_ffn(Path& path, int layer);
   void router(int layer);
-  void count_exchange(int layer);
-  void permute();
-  void dispatch();
-  void expert_ffn(int layer);
-  void combine();
-  void unpermute();
 
   const RankWork& work_;
   Backend& backend_;
-  Transport& transport_;
   ExpertWeights& weights_;
   std::unique_ptr<Lane> lane_;
   std::vector<Step> schedule_;
   RouterOp router_op_;
-  std::int64_t row_bytes_ = 0;
   LayerGemmWork gemm_work_;
 
-  // Host-side results of the count exchange and the sorts, sized for the largest layer.
-  std::vector<std::int64_t> send_counts_, recv_counts_, send_rows_, recv_rows_, rows_per_expert_;
-  std::vector<std::int32_t> slot_of_assignment_, position_, expert_order_;
-  std::int64_t num_recv_rows_ = 0;
-
-  Buffer tokens_, own_choice_, weights_of_choice_;
-  Buffer send_, recv_, by_expert_, gate_up_, activated_, ffn_out_, to_return_, returned_, out_;
+  Buffer tokens_, own_choice_, weights_of_choice_, gate_up_, activated_, out_;
+  Exchange exchange_;
 };
 
 }  // namespace epsweep

@@ -31,6 +31,7 @@ std::vector<float> token_row(const SweepPoint& point, std::int64_t token, std::i
 // One token's use of one expert.
 struct Use {
   std::size_t token;  // position in the list of tokens
+  std::size_t sum;    // position in the list of sums it is added to
   double weight;
   std::vector<float> inner;  // gate_up, then the activation, as stored
 };
@@ -49,10 +50,10 @@ void activate(const ModelShape& model, DType dtype, std::vector<float>& inner) {
   }
 }
 
-// Adds weight * expert(token) to the rows of all tokens that use the expert. Every weight row is
+// Adds weight * expert(token) to the sums of all tokens that use the expert. Every weight row is
 // generated once and used for all of them.
 void add_expert(const SweepPoint& point, int layer, int expert, std::vector<Use>& uses,
-                const std::vector<std::vector<float>>& inputs, std::vector<double>& rows) {
+                const std::vector<std::vector<float>>& inputs, std::vector<double>& sums) {
   const ModelShape& model = point.model;
   const auto io = static_cast<std::size_t>(model.expert_io_dim);
   const auto ffn = static_cast<std::size_t>(model.ffn_dim);
@@ -70,10 +71,54 @@ void add_expert(const SweepPoint& point, int layer, int expert, std::vector<Use>
     second.fill_row(static_cast<std::int64_t>(col), std::span(weights).first(ffn));
     for (const Use& use : uses) {
       const float value = stored(dot(weights.data(), use.inner.data(), ffn), point.dtype);
-      rows[use.token * io + col] += use.weight * static_cast<double>(value);
+      sums[use.sum * io + col] += use.weight * static_cast<double>(value);
     }
   }
 }
+
+// What is added up before it is stored: a token's row with exchange unit `assignment`, and its
+// partial sum at every destination rank with `rank`.
+class Sums {
+ public:
+  Sums(const SweepPoint& point, const Placement& placement)
+      : unit_(point.exchange_unit), placement_(placement) {}
+
+  // Of tokens in ascending position.
+  std::size_t of(std::size_t position, std::int64_t token, std::int32_t expert) {
+    const int rank = unit_ == ExchangeUnit::rank ? placement_.rank_of(expert, token) : 0;
+    const auto begin =
+        token_of_.empty() || token_of_.back() != position ? token_of_.size() : begin_;
+    begin_ = begin;
+    for (std::size_t sum = begin; sum < token_of_.size(); ++sum) {
+      if (rank_of_[sum] == rank) return sum;
+    }
+    token_of_.push_back(position);
+    rank_of_.push_back(rank);
+    return token_of_.size() - 1;
+  }
+  std::size_t size() const { return token_of_.size(); }
+
+  // The tokens' rows from the sums; partial sums are stored on their way.
+  std::vector<double> rows(const std::vector<double>& sums, std::size_t num_tokens, std::size_t io,
+                           DType dtype) const {
+    std::vector<double> rows(num_tokens * io);
+    for (std::size_t sum = 0; sum < size(); ++sum) {
+      for (std::size_t col = 0; col < io; ++col) {
+        const double value = sums[sum * io + col];
+        rows[token_of_[sum] * io + col] +=
+            unit_ == ExchangeUnit::rank ? static_cast<double>(stored(value, dtype)) : value;
+      }
+    }
+    return rows;
+  }
+
+ private:
+  ExchangeUnit unit_;
+  const Placement& placement_;
+  std::size_t begin_ = 0;  // first sum of the current token
+  std::vector<std::size_t> token_of_;
+  std::vector<int> rank_of_;
+};
 
 double rms(std::span<const double> row) {
   const double squares = std::inner_product(row.begin(), row.end(), row.begin(), 0.0);
@@ -89,24 +134,29 @@ std::vector<double> expected_router_weights(const SweepPoint& point, int layer, 
 }
 
 std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trace& trace,
+                                  const Placement& placement,
                                   std::span<const std::int64_t> tokens) {
   const auto io = static_cast<std::size_t>(point.model.expert_io_dim);
   std::vector<std::vector<float>> inputs;
   std::map<std::int32_t, std::vector<Use>> uses_of_expert;
   const LayerGate gate(point.seed, layer, point.model);
+  Sums sum_of(point, placement);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     inputs.push_back(token_row(point, tokens[i], point.model.expert_io_dim));
     const auto experts = trace.of_token(tokens[i]);
     const std::vector<double> weights = gate.router().weights(gate.logits(tokens[i]), experts);
     for (std::size_t j = 0; j < experts.size(); ++j) {
-      uses_of_expert[experts[j]].push_back({.token = i, .weight = weights[j], .inner = {}});
+      uses_of_expert[experts[j]].push_back({.token = i,
+                                            .sum = sum_of.of(i, tokens[i], experts[j]),
+                                            .weight = weights[j],
+                                            .inner = {}});
     }
   }
-  std::vector<double> rows(tokens.size() * io);
+  std::vector<double> sums(sum_of.size() * io);
   for (auto& [expert, uses] : uses_of_expert) {
-    add_expert(point, layer, expert, uses, inputs, rows);
+    add_expert(point, layer, expert, uses, inputs, sums);
   }
-  return rows;
+  return sum_of.rows(sums, tokens.size(), io, point.dtype);
 }
 
 void OracleResult::merge(const OracleResult& other) {
@@ -124,7 +174,8 @@ OracleResult Oracle::check(int layer, std::span<const float> out) {
   const std::vector<std::int64_t>& tokens = work_.check_tokens[at];
   EPS_EXPECT(out.size() == static_cast<std::size_t>(own.size()) * io, "output of the wrong size");
   if (expected_[at].empty()) {
-    expected_[at] = expected_rows(work_.point, layer, work_.traces[at], tokens);
+    expected_[at] =
+        expected_rows(work_.point, layer, work_.traces[at], work_.placements[at], tokens);
   }
   OracleResult result;
   result.num_tokens_scanned = own.size();

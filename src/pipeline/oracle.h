@@ -32,6 +32,8 @@ class Oracle {
   // accumulates more precisely; a kernel's fp32 accumulation in another order can then move a value
   // to the neighbouring number of the dtype. bf16: neighbours are 2^-7 of the value apart at most,
   // and the largest of a row's values is about 4 rms, hence 4 * 2^-7 = 0.03, with a margin 0.04.
+  // With exchange unit `rank` a partial sum that moves so may be rounded to its neighbour once
+  // more, which the margin does not promise to cover for every column; 0.009 is the most seen.
   // fp32: the rounding errors of sums of up to 10^4 terms stay below 1e-5 of the rms; 1e-4.
   // A lost, doubled or swapped assignment moves a row by its router weight, 0.1 rms and more.
   static double tolerance(DType dtype) { return dtype == DType::bf16 ? 0.04 : 1e-4; }
@@ -46,9 +48,10 @@ class Oracle {
   std::vector<std::vector<double>> expected_;
 };
 
-// Rows expected for the given tokens of one layer: [tokens][expert_io_dim].
+// Rows expected for the given tokens of one layer: [tokens][expert_io_dim]. The placement matters
+// to exchange unit `rank` only, whose partial sums are rounded rank by rank.
 std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trace& trace,
-                                  std::span<const std::int64_t> tokens);
+                                  const Placement& placement, std::span<const std::int64_t> tokens);
 
 // Router weights of one token's chosen experts in double precision: [top_k].
 std::vector<double> expected_router_weights(const SweepPoint& point, int layer, const Trace& trace,

@@ -74,7 +74,7 @@ class PointRunner {
       OracleResult result = oracle_.check(layer, pipeline_.output());
       if (!pipeline_.counts_match_plan(layer)) {
         result.problem =
-            fmt::format("layer {}: the exchanged counts are not the planned ones", layer);
+            fmt::format("layer {}: the exchanged counts or uses are not the planned ones", layer);
       }
       return result;
     } catch (const std::exception& error) {

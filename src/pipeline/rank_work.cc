@@ -2,12 +2,28 @@
 
 #include <algorithm>
 
+#include "workload/placement_traces.h"
+
 namespace epsweep {
 
 std::int64_t RankWork::max_recv_rows() const {
   std::int64_t rows = 0;
   for (const DispatchPlan& layer : dispatch) rows = std::max(rows, layer.num_recv_rows());
   return rows;
+}
+
+std::int64_t RankWork::max_sent_copies() const {
+  std::int64_t copies = 0;
+  for (const RankDispatch& layer : rank_dispatch)
+    copies = std::max(copies, layer.num_sent_copies());
+  return copies;
+}
+
+std::int64_t RankWork::max_recv_copies() const {
+  std::int64_t copies = 0;
+  for (const RankDispatch& layer : rank_dispatch)
+    copies = std::max(copies, layer.num_recv_copies());
+  return copies;
 }
 
 std::vector<std::int64_t> covering_tokens(const Trace& trace, const Placement& placement) {
@@ -32,17 +48,26 @@ std::vector<std::int64_t> covering_tokens(const Trace& trace, const Placement& p
 }
 
 RankWork plan_rank_work(const SweepPoint& point, int ep_rank) {
+  TraceCache traces(0);  // no more than one at a time
+  return plan_rank_work(point, ep_rank, traces);
+}
+
+RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces) {
   RankWork work;
   work.point = point;
   work.ep_rank = ep_rank;
   work.tokens_of_rank = token_ranges(point);
   const TokenRange own = work.own_tokens();
   for (int layer = 0; layer < point.layers; ++layer) {
-    work.traces.push_back(draw_trace(point, layer));
+    work.placements.push_back(place_experts(point, layer, rows_to_fit(point, layer, traces)));
+    work.traces.push_back(traces.of(point, layer));
     const Trace& trace = work.traces.back();
-    work.placements.push_back(place_experts(point, layer, rows_per_expert(trace)));
     work.dispatch.push_back(
         plan_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));
+    if (point.exchange_unit == ExchangeUnit::rank) {
+      work.rank_dispatch.push_back(
+          plan_rank_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));
+    }
     std::vector<std::int64_t> tokens = covering_tokens(trace, work.placements.back());
     std::erase_if(tokens, [own](std::int64_t t) { return t < own.begin || t >= own.end; });
     work.check_tokens.push_back(std::move(tokens));

@@ -7,18 +7,21 @@
 #include "plan/sweep_point.h"
 #include "workload/dispatch_plan.h"
 #include "workload/placement.h"
+#include "workload/rank_dispatch.h"
 #include "workload/trace.h"
+#include "workload/trace_cache.h"
 
 namespace epsweep {
 
 struct RankWork {
   SweepPoint point;
   int ep_rank = 0;
-  std::vector<TokenRange> tokens_of_rank;               // [ep_size]
-  std::vector<int> slots_of_rank;                       // [ep_size], the same in all layers
-  std::vector<Placement> placements;                    // [layers]
-  std::vector<Trace> traces;                            // [layers], the whole group's routing
-  std::vector<DispatchPlan> dispatch;                   // [layers], this rank's part
+  std::vector<TokenRange> tokens_of_rank;   // [ep_size]
+  std::vector<int> slots_of_rank;           // [ep_size], the same in all layers
+  std::vector<Placement> placements;        // [layers]
+  std::vector<Trace> traces;                // [layers], the whole group's routing
+  std::vector<DispatchPlan> dispatch;       // [layers], this rank's part
+  std::vector<RankDispatch> rank_dispatch;  // [layers] of exchange unit rank, else empty
   std::vector<std::vector<std::int64_t>> check_tokens;  // [layers], own tokens to recompute
 
   TokenRange own_tokens() const { return tokens_of_rank[static_cast<std::size_t>(ep_rank)]; }
@@ -29,10 +32,15 @@ struct RankWork {
   }
   // Over the layers.
   std::int64_t max_recv_rows() const;
+  // 0 unless the exchange unit is rank.
+  std::int64_t max_sent_copies() const;
+  std::int64_t max_recv_copies() const;
 };
 
 // Throws ConfigError where the routing does not fit the model.
 RankWork plan_rank_work(const SweepPoint& point, int ep_rank);
+// The same with traces that several points share, such as the one that placements are fitted to.
+RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces);
 
 // Tokens, ascending, whose recomputation touches every slot that has rows, so every replica of
 // every expert that is used; chosen greedily.

@@ -23,12 +23,17 @@ struct DistributionInfo {
 };
 
 // How a placement fills slots: one for every expert, near-equal shares of them on all ranks; or
-// more slots than experts where that is asked for, and the same number on every rank.
-enum class SlotRule { one_per_expert, equal_per_rank };
+// more slots than experts where that is asked for, and the same number on every rank; or as a file
+// lists them, the same number on every rank.
+enum class SlotRule { one_per_expert, equal_per_rank, listed };
+
+// Whether a placement can be fitted at all, and so flatters itself on the rows it was fitted to.
+enum class FittedTo { nothing, rows };
 
 struct PlacementInfo {
   std::string name;
   SlotRule slot_rule = SlotRule::one_per_expert;
+  FittedTo fitted_to = FittedTo::nothing;
 };
 
 struct Catalogs {

@@ -282,6 +282,8 @@ class Importer {
     set_optional("attention.kv_layers", shape.kv_layers, facts.kv_layers);
     set_optional("attention.kv_bytes_per_token", shape.kv_bytes_per_token,
                  facts.kv_bytes_per_token);
+    set_optional("attention.window_layers", shape.window_layers, facts.window_layers);
+    set_optional("attention.window_tokens", shape.window_tokens, facts.window_tokens);
     for (const std::string& text : facts.notes) note(text);
   }
 

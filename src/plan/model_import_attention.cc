@@ -118,6 +118,10 @@ class AttentionImport {
       if (has_sliding_) {
         note(fmt::format("{} of {} layers hold at most a window of tokens; they are not counted",
                          num_layers_ - growing_->value, num_layers_));
+        if (windowed && !has_linear_) {
+          facts_.window_layers = {growing_->key, num_layers_ - growing_->value};
+          facts_.window_tokens = window;
+        }
       }
       return;
     }

@@ -17,6 +17,8 @@ struct AttentionFacts {
   // Layers whose cache grows with every token; sliding windows and linear attention do not.
   std::optional<Fact<std::int64_t>> kv_layers;
   std::optional<Fact<std::int64_t>> kv_bytes_per_token;
+  // Layers that hold at most a window of tokens; absent where layers differ in more than that.
+  std::optional<Fact<std::int64_t>> window_layers, window_tokens;
   std::vector<std::string> notes;
 };
 

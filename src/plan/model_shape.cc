@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -27,6 +28,8 @@ constexpr KvField kKvFields[] = {
     {"qk_rope_head_dim", 1, &AttentionShape::qk_rope_head_dim},
     {"kv_layers", 0, &AttentionShape::kv_layers},
     {"kv_bytes_per_token", 0, &AttentionShape::kv_bytes_per_token},
+    {"window_layers", 0, &AttentionShape::window_layers},
+    {"window_tokens", 1, &AttentionShape::window_tokens},
 };
 
 const std::vector<std::string> kRouterKeys = {"scoring",    "renormalize", "scale",
@@ -90,6 +93,20 @@ void read_sizes(const MapReader& reader, bool has_base, ModelShape& model) {
   if (has_base && model.num_layers != base_layers) {  // the base's KV layers are no longer these
     model.attention.kv_layers.reset();
     model.attention.kv_bytes_per_token.reset();
+    model.attention.window_layers.reset();
+  }
+}
+
+// A base's total does not survive other sizes.
+void read_total_params(const MapReader& reader, const std::optional<ModelShape>& base,
+                       ModelShape& model) {
+  const auto sizes = [](const ModelShape& m) {
+    return std::tuple(m.hidden_dim, m.expert_io_dim, m.ffn_dim, m.num_experts, m.gemms_per_expert,
+                      m.shared_ffn_dim, m.num_layers, m.num_moe_layers);
+  };
+  if (base.has_value() && sizes(*base) != sizes(model)) model.total_params.reset();
+  if (const YamlNode* node = reader.find("total_params")) {
+    model.total_params = read_count(*node, 1, INT64_MAX / 16);
   }
 }
 
@@ -137,9 +154,9 @@ const std::vector<std::string>& scoring_names() {
 
 const std::vector<std::string>& model_shape_keys() {
   static const std::vector<std::string> keys = {
-      "name",           "source", "hidden_dim",       "expert_io_dim",  "ffn_dim",
-      "num_experts",    "top_k",  "gemms_per_expert", "shared_ffn_dim", "num_layers",
-      "num_moe_layers", "router", "attention",        "weight_dtype"};
+      "name",           "source",       "hidden_dim",       "expert_io_dim",  "ffn_dim",
+      "num_experts",    "top_k",        "gemms_per_expert", "shared_ffn_dim", "num_layers",
+      "num_moe_layers", "total_params", "router",           "attention",      "weight_dtype"};
   return keys;
 }
 
@@ -178,6 +195,11 @@ std::optional<ShapeProblem> find_shape_problem(const ModelShape& model) {
                                     "which is {}",
                                     model.num_moe_layers, model.num_layers)};
   }
+  if (model.total_params.has_value() && *model.total_params < model.all_expert_params()) {
+    return ShapeProblem{"total_params",
+                        fmt::format("total_params is {}, fewer than the {} of the experts alone",
+                                    *model.total_params, model.all_expert_params())};
+  }
   return std::nullopt;
 }
 
@@ -193,6 +215,7 @@ ModelShape read_model_shape(const YamlNode& node, const std::optional<ModelShape
   read_text(reader, "name", model.name);
   read_text(reader, "source", model.source);
   read_sizes(reader, base.has_value(), model);
+  read_total_params(reader, base, model);
   if (const YamlNode* router = reader.find("router")) read_router(*router, model.router);
   if (const YamlNode* attention = reader.find("attention")) {
     read_attention(*attention, model.attention);
@@ -212,6 +235,9 @@ std::string model_shape_yaml(const ModelShape& model) {
       "gemms_per_expert: {}\nshared_ffn_dim: {}\nnum_layers: {}\nnum_moe_layers: {}\n",
       model.hidden_dim, model.expert_io_dim, model.ffn_dim, model.num_experts, model.top_k,
       model.gemms_per_expert, model.shared_ffn_dim, model.num_layers, model.num_moe_layers);
+  if (model.total_params.has_value()) {
+    text += fmt::format("total_params: {}\n", *model.total_params);
+  }
   const RouterShape& router = model.router;
   text += fmt::format(
       "router:\n  scoring: {}\n  renormalize: {}\n  scale: {}\n  num_groups: {}\n"
@@ -238,6 +264,7 @@ Json model_shape_json(const ModelShape& model) {
           {"shared_ffn_dim", model.shared_ffn_dim},
           {"num_layers", model.num_layers},
           {"num_moe_layers", model.num_moe_layers},
+          {"total_params", json_or_null(model.total_params)},
           {"router",
            {{"scoring", scoring_names()[static_cast<std::size_t>(router.scoring)]},
             {"renormalize", router.renormalize},

@@ -46,6 +46,8 @@ struct AttentionShape {
   std::string kind;  // mla, gqa, mha, hybrid, ... as imported
   std::optional<std::int64_t> kv_heads, head_dim, kv_lora_rank, qk_rope_head_dim, kv_layers;
   std::optional<std::int64_t> kv_bytes_per_token;  // all layers, bf16; absent if not a constant
+  // Layers beside kv_layers whose cache holds the last window_tokens tokens only.
+  std::optional<std::int64_t> window_layers, window_tokens;
 };
 
 struct ModelShape {
@@ -61,6 +63,9 @@ struct ModelShape {
   std::int64_t shared_ffn_dim = 0;  // total width of the shared experts; 0 for none
   int num_layers = 0;
   int num_moe_layers = 0;
+  // All parameters of the model, expert or not; absent where no source states them. Layers that
+  // only predict draft tokens (MTP) are not counted.
+  std::optional<std::int64_t> total_params;
   RouterShape router;
   AttentionShape attention;
   std::string weight_dtype;  // as published: bf16, fp8, mxfp4, ...; information only
@@ -69,6 +74,8 @@ struct ModelShape {
   std::int64_t gate_up_cols() const { return gemms_per_expert == 3 ? 2 * ffn_dim : ffn_dim; }
   // Parameters of one routed expert.
   std::int64_t expert_params() const { return gemms_per_expert * ffn_dim * expert_io_dim; }
+  // Parameters of all routed experts of all layers.
+  std::int64_t all_expert_params() const { return expert_params() * num_experts * num_moe_layers; }
 };
 
 // The largest values a model may have; together they keep the bytes of all experts within int64.

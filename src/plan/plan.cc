@@ -16,12 +16,17 @@ void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepP
   for (const Routing& routing : spec.routing) {
     for (const PlacementChoice& placement : spec.placement) {
       for (const std::string& transport : spec.transport) {
-        point.routing = routing;
-        point.placement = placement.name;
-        point.redundant_slots = placement.redundant_slots;
-        point.transport = transport;
-        point.index = static_cast<int>(points.size());
-        points.push_back(point);
+        for (const ExchangeUnit unit : spec.exchange_unit) {
+          point.routing = routing;
+          point.placement = placement.name;
+          point.redundant_slots = placement.redundant_slots;
+          point.placement_map = placement.map;
+          point.fit_on = placement.fit_on;
+          point.transport = transport;
+          point.exchange_unit = unit;
+          point.index = static_cast<int>(points.size());
+          points.push_back(point);
+        }
       }
     }
   }
@@ -31,6 +36,7 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   SweepPoint point;
   point.model = spec.model;
   point.topology = spec.topology;
+  point.judge_on = spec.judge_on;
   point.groups = spec.groups;
   point.weight_cache = spec.weight_cache;
   point.allow_empty_ranks = spec.allow_empty_ranks;
@@ -39,6 +45,9 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   point.iterations = spec.iterations;
   point.seed = spec.seed;
   point.step = spec.step;
+  point.hardware = spec.hardware;
+  point.serving = spec.serving;
+  point.latency_objective_us = spec.latency_objective_us;
   return point;
 }
 

@@ -65,18 +65,26 @@ std::vector<TokenRange> token_ranges(const SweepPoint& point) {
 std::string point_id(const SweepPoint& point) {
   Json axes = point_axes_json(point);
   axes.erase("index");
+  if (point.hardware) axes["hardware"] = hardware_json(*point.hardware);
   return text_checksum(to_json_line(axes) + to_json_line(model_shape_json(point.model)));
+}
+
+std::string placement_label(const SweepPoint& point) {
+  if (point.placement_map != nullptr) {
+    return fmt::format("{}({})", point.placement, point.placement_map->label());
+  }
+  if (point.redundant_slots == 0) return point.placement;
+  return fmt::format("{}+{}", point.placement, point.redundant_slots);
 }
 
 std::string point_label(const SweepPoint& point) {
   const std::string load = point.concurrency.mode == ConcurrencyMode::listed
                                ? fmt::format("{} tokens", point.tokens_global())
                                : std::to_string(point.concurrency.tokens);
-  const std::string placement = point.redundant_slots == 0
-                                    ? point.placement
-                                    : fmt::format("{}+{}", point.placement, point.redundant_slots);
-  return fmt::format("EP{} {} {} {} {} {} {}", point.ep_size, to_string(point.concurrency.mode),
-                     load, point.routing.label(), placement, point.transport, point.grouped_gemm);
+  const char* const unit = point.exchange_unit == ExchangeUnit::rank ? " unit rank" : "";
+  return fmt::format("EP{} {} {} {} {} {} {}{}", point.ep_size, to_string(point.concurrency.mode),
+                     load, point.routing.label(), placement_label(point), point.transport,
+                     point.grouped_gemm, unit);
 }
 
 std::optional<std::string> infeasible_reason(const SweepPoint& point) {
@@ -117,6 +125,10 @@ Json point_axes_json(const SweepPoint& point) {
       {"routing", routing_json(point.routing)},
       {"placement", point.placement},
       {"redundant_slots", point.redundant_slots},
+      {"placement_map", placement_map_json(point.placement_map)},
+      {"fit_on", trace_choice_json(point.fit_on)},
+      {"judge_on", trace_choice_json(point.judge_on)},
+      {"exchange_unit", to_string(point.exchange_unit)},
       {"transport", point.transport},
       {"grouped_gemm", point.grouped_gemm},
       {"dtype", to_string(point.dtype)},
@@ -131,12 +143,16 @@ Json point_axes_json(const SweepPoint& point) {
       {"repeat", point.repeat},
       {"seed", point.seed},
       {"step", point.step},
+      {"hardware", point.hardware ? Json(point.hardware->name) : Json(nullptr)},
+      {"serving", point.serving ? serving_json(*point.serving) : Json(nullptr)},
+      {"latency_objective_us", json_or_null(point.latency_objective_us)},
   };
 }
 
 Json sweep_point_json(const SweepPoint& point) {
   Json json = point_axes_json(point);
   json["model"] = model_shape_json(point.model);
+  if (point.hardware) json["hardware"] = hardware_json(*point.hardware);
   return json;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,11 @@ struct SweepPoint {
   Concurrency concurrency;
   Routing routing;
   std::string placement;
-  int redundant_slots = 0;  // beyond one for each expert
+  int redundant_slots = 0;                            // beyond one for each expert
+  std::shared_ptr<const PlacementMap> placement_map;  // of placement `map`
+  // Traces other than the own one that the placement is fitted to, and scored on.
+  std::optional<TraceChoice> fit_on, judge_on;
+  ExchangeUnit exchange_unit = ExchangeUnit::assignment;
   std::string transport;
   std::string grouped_gemm;
   DType dtype = DType::bf16;
@@ -32,6 +37,9 @@ struct SweepPoint {
   int repeat = 0;
   std::uint64_t seed = 1;
   std::int64_t step = 0;
+  std::optional<HardwareShape> hardware;
+  std::optional<Serving> serving;
+  std::optional<double> latency_objective_us;
 
   // C of one EP group.
   std::int64_t tokens_global() const;
@@ -52,13 +60,16 @@ std::vector<std::int64_t> near_equal_split(std::int64_t total, int parts);
 // 16 hex digits over every field but `index`.
 std::string point_id(const SweepPoint& point);
 
+// "eplb", "eplb+32", "map(my_map.yaml 1234abcd)".
+std::string placement_label(const SweepPoint& point);
+
 // "EP8 fixed_global 256 zipf(zipf_alpha=1.2)": for messages and progress lines.
 std::string point_label(const SweepPoint& point);
 
 // Why the point cannot run whatever the machine and the placement; absent if it can.
 std::optional<std::string> infeasible_reason(const SweepPoint& point);
 
-// Every field; the model's only in the second.
+// Every field; the model's and the hardware's only in the second.
 Json point_axes_json(const SweepPoint& point);
 Json sweep_point_json(const SweepPoint& point);
 

@@ -34,15 +34,33 @@ Json routing_json(const Routing& routing) {
   return json;
 }
 
+Json trace_choice_json(const std::optional<TraceChoice>& choice) {
+  if (!choice.has_value()) return nullptr;
+  Json json = choice->routing.has_value() ? routing_json(*choice->routing) : Json::object();
+  if (choice->step.has_value()) json["step"] = *choice->step;
+  if (choice->seed.has_value()) json["seed"] = *choice->seed;
+  if (choice->tokens.has_value()) json["tokens"] = *choice->tokens;
+  return json;
+}
+
 Json sweep_spec_json(const SweepSpec& spec) {
   Json routing = Json::array(), dtypes = Json::array(), mappings = Json::array();
   for (const Routing& one : spec.routing) routing.push_back(routing_json(one));
   for (const DType dtype : spec.dtype) dtypes.push_back(to_string(dtype));
   for (const Mapping mapping : spec.mapping) mappings.push_back(to_string(mapping));
+  Json units = Json::array();
+  for (const ExchangeUnit unit : spec.exchange_unit) units.push_back(to_string(unit));
   Json placements = Json::array(), redundant_slots = Json::array();
+  Json fit_on = nullptr;
   for (const PlacementChoice& choice : spec.placement) {
-    add_once(choice.name, placements);
-    add_once(choice.redundant_slots, redundant_slots);
+    if (choice.fit_on.has_value()) fit_on = trace_choice_json(choice.fit_on);
+    if (choice.map == nullptr) {
+      add_once(choice.name, placements);
+      add_once(choice.redundant_slots, redundant_slots);
+    } else {
+      placements.push_back(placement_map_json(choice.map));
+      placements.back()["policy"] = choice.name;
+    }
   }
   return {{"name", spec.name},
           {"description", spec.description},
@@ -52,6 +70,9 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"routing", std::move(routing)},
           {"placement", std::move(placements)},
           {"redundant_slots", std::move(redundant_slots)},
+          {"fit_on", std::move(fit_on)},
+          {"judge_on", trace_choice_json(spec.judge_on)},
+          {"exchange_unit", std::move(units)},
           {"transport", spec.transport},
           {"grouped_gemm", spec.grouped_gemm},
           {"dtype", std::move(dtypes)},
@@ -65,7 +86,10 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"iterations", spec.iterations},
           {"repeats", spec.repeats},
           {"seed", spec.seed},
-          {"step", spec.step}};
+          {"step", spec.step},
+          {"hardware", spec.hardware ? hardware_json(*spec.hardware) : Json(nullptr)},
+          {"serving", spec.serving ? serving_json(*spec.serving) : Json(nullptr)},
+          {"latency_objective_us", json_or_null(spec.latency_objective_us)}};
 }
 
 }  // namespace epsweep

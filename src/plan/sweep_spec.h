@@ -2,13 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
 #include "base/json.h"
 #include "plan/catalogs.h"
+#include "plan/hardware.h"
 #include "plan/model_shape.h"
+#include "plan/placement_map.h"
+#include "plan/serving.h"
 #include "plan/topology.h"
 
 namespace epsweep {
@@ -18,6 +23,9 @@ namespace epsweep {
 enum class ConcurrencyMode { fixed_global, fixed_per_rank, listed };
 // Which world ranks form a group: neighbours, or ranks as far apart as possible.
 enum class Mapping { packed, spread };
+// How often a token row is sent: once per (token, chosen expert), or once per distinct destination
+// rank, with the list of experts it is for.
+enum class ExchangeUnit { assignment, rank };
 // How many groups run: as many as the world holds, or one.
 enum class Groups { fill, single };
 // What timed iterations find in the caches: weights flushed before each one, or left as they are.
@@ -26,6 +34,7 @@ enum class WeightCache { flush, warm };
 inline const std::vector<std::string> kConcurrencyModeNames = {"fixed_global", "fixed_per_rank",
                                                                "listed"};
 inline const std::vector<std::string> kMappingNames = {"packed", "spread"};
+inline const std::vector<std::string> kExchangeUnitNames = {"assignment", "rank"};
 inline const std::vector<std::string> kGroupsNames = {"fill", "single"};
 inline const std::vector<std::string> kWeightCacheNames = {"flush", "warm"};
 inline const std::vector<std::string> kDTypeNames = {"bf16", "fp32"};
@@ -35,6 +44,9 @@ inline const std::string& to_string(ConcurrencyMode mode) {
 }
 inline const std::string& to_string(Mapping mapping) {
   return kMappingNames[static_cast<std::size_t>(mapping)];
+}
+inline const std::string& to_string(ExchangeUnit unit) {
+  return kExchangeUnitNames[static_cast<std::size_t>(unit)];
 }
 inline const std::string& to_string(Groups groups) {
   return kGroupsNames[static_cast<std::size_t>(groups)];
@@ -65,10 +77,21 @@ struct Routing {
   std::string label() const;                    // "zipf(zipf_alpha=1.2)"
 };
 
+// Another trace than the point's own, by what differs from it.
+struct TraceChoice {
+  std::optional<Routing> routing;
+  std::optional<std::int64_t> step;
+  std::optional<std::uint64_t> seed;
+  std::optional<std::int64_t> tokens;  // tokens_global
+};
+
 // A placement, and how many slots it has beyond one for each expert.
 struct PlacementChoice {
   std::string name;
   int redundant_slots = 0;
+  std::shared_ptr<const PlacementMap> map;  // of `map` only
+  // The trace it is fitted to, where that is not the point's own; of fitted placements only.
+  std::optional<TraceChoice> fit_on;
 };
 
 struct SweepSpec {
@@ -81,6 +104,8 @@ struct SweepSpec {
   // Every count of `redundant_slots` with the placements that take them; the others once, with
   // none.
   std::vector<PlacementChoice> placement;
+  std::optional<TraceChoice> judge_on;  // the trace placements are scored on; absent: the own one
+  std::vector<ExchangeUnit> exchange_unit = {ExchangeUnit::assignment};
   std::vector<std::string> transport;
   std::vector<std::string> grouped_gemm;
   std::vector<DType> dtype;
@@ -95,12 +120,16 @@ struct SweepSpec {
   int repeats = 1;
   std::uint64_t seed = 1;
   std::int64_t step = 0;  // which step of the request stream the routing is drawn for
+  std::optional<HardwareShape> hardware;
+  std::optional<Serving> serving;              // only with hardware whose memory is known
+  std::optional<double> latency_objective_us;  // per layer, slowest rank's p50
 };
 
 // Where names and files of an experiment are looked up.
 struct SpecSources {
   std::string models_dir;  // holds NAME.yaml
   Catalogs catalogs;
+  std::string hardware_dir = {};  // the same of hardware
 };
 
 // Reads an experiment; `overrides` are "dotted.path=value" and win over the file.
@@ -109,6 +138,8 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
                           const std::vector<std::string>& overrides, const SpecSources& sources);
 
 Json routing_json(const Routing& routing);
+// Only what was chosen; null where nothing was.
+Json trace_choice_json(const std::optional<TraceChoice>& choice);
 // Every effective value, defaults included.
 Json sweep_spec_json(const SweepSpec& spec);
 

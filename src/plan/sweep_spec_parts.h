@@ -2,6 +2,7 @@
 // All throw ConfigError.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -32,6 +33,10 @@ std::vector<std::string> read_names(const YamlNode& node, const std::vector<std:
 // A path in an experiment file is relative to that file.
 std::string path_beside(const std::string& experiment_file, const std::string& path);
 
+// The file that a name (of a file in `dir`) or a path stands for; `what` is for the message.
+std::string find_named_file(const YamlNode& node, const std::string& experiment_file,
+                            const std::string& dir, const std::string& what);
+
 const std::vector<std::string>& concurrency_keys();
 std::vector<Concurrency> read_concurrency(const YamlNode& node);
 
@@ -40,8 +45,22 @@ ModelShape read_model(const YamlNode& node, const std::string& file, const SpecS
 
 Routing read_routing(const YamlNode& node, const std::string& file, const Catalogs& catalogs);
 
-// Placements without replicas appear once; a count that none of the placements takes is refused.
-std::vector<PlacementChoice> read_placements(const MapReader& top,
-                                             const std::vector<PlacementInfo>& known);
+// A map of `distribution` with its parameters, `step`, `seed` and `tokens`, all optional.
+TraceChoice read_trace_choice(const YamlNode& node, const std::string& file,
+                              const Catalogs& catalogs);
+
+struct PlacementAxis {
+  std::vector<PlacementChoice> choices;
+  std::optional<TraceChoice> judge_on;
+};
+
+// `placement`, with `redundant_slots` beside it or inside. Placements without replicas appear once;
+// a count that none of the placements takes is refused, and so is fit_on where none is fitted.
+PlacementAxis read_placements(const MapReader& top, const std::string& file,
+                              const Catalogs& catalogs, int num_experts);
+
+// hardware (a name, a path, or a map with `base`), serving and latency_objective_us.
+void read_deployment(const MapReader& top, const std::string& file, const SpecSources& sources,
+                     SweepSpec& spec);
 
 }  // namespace epsweep

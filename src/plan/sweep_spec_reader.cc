@@ -14,13 +14,32 @@ namespace {
 constexpr std::int64_t kMaxEpSize = 65'536;
 constexpr std::int64_t kMaxIterations = 1'000'000;
 
-const std::vector<std::string> kTopKeys = {
-    "name",        "description",  "model",        "ep_sizes",
-    "concurrency", "routing",      "placement",    "redundant_slots",
-    "transport",   "grouped_gemm", "dtype",        "mapping",
-    "topology",    "groups",       "weight_cache", "allow_empty_ranks",
-    "layers",      "warmup",       "iterations",   "repeats",
-    "seed",        "step"};
+const std::vector<std::string> kTopKeys = {"name",
+                                           "description",
+                                           "model",
+                                           "ep_sizes",
+                                           "concurrency",
+                                           "routing",
+                                           "placement",
+                                           "redundant_slots",
+                                           "exchange_unit",
+                                           "transport",
+                                           "grouped_gemm",
+                                           "dtype",
+                                           "mapping",
+                                           "topology",
+                                           "groups",
+                                           "weight_cache",
+                                           "allow_empty_ranks",
+                                           "layers",
+                                           "warmup",
+                                           "iterations",
+                                           "repeats",
+                                           "seed",
+                                           "step",
+                                           "hardware",
+                                           "serving",
+                                           "latency_objective_us"};
 
 // For an unknown top-level key: where it is valid, or the nearest key of any section.
 std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs) {
@@ -37,6 +56,8 @@ std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs)
   }
   for (const std::string& word : model_shape_keys()) offer(word, "model");
   for (const std::string& word : topology_keys()) offer(word, "topology");
+  for (const std::string& word : serving_keys()) offer(word, "serving");
+  for (const std::string& word : hardware_keys()) offer(word, "hardware");
   const std::string close = nearest(key, words);
   if (close.empty()) return "";
   const auto at =
@@ -68,7 +89,8 @@ std::string read_file_stem(const YamlNode& node) {
 }
 
 // The axes that are lists of names or numbers.
-void read_axes(const MapReader& top, const SpecSources& sources, SweepSpec& spec) {
+void read_axes(const MapReader& top, const std::string& file, const SpecSources& sources,
+               SweepSpec& spec) {
   const YamlNode& ep_sizes = top.require("ep_sizes");
   for (const YamlNode* item : read_items(ep_sizes)) {
     spec.ep_sizes.push_back(static_cast<int>(read_count(*item, 1, kMaxEpSize)));
@@ -79,11 +101,16 @@ void read_axes(const MapReader& top, const SpecSources& sources, SweepSpec& spec
     const YamlNode* node = top.find(key);
     return node == nullptr ? std::vector<std::string>{otherwise} : read_names(*node, known);
   };
-  spec.placement = read_placements(top, sources.catalogs.placements);
+  PlacementAxis placement = read_placements(top, file, sources.catalogs, spec.model.num_experts);
+  spec.placement = std::move(placement.choices);
+  spec.judge_on = std::move(placement.judge_on);
   spec.transport = names_or("transport", sources.catalogs.transports, "pairwise");
   spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms, "onednn");
   const YamlNode* dtype = top.find("dtype");
   spec.dtype = dtype == nullptr ? std::vector{DType::bf16} : read_enums<DType>(*dtype, kDTypeNames);
+  if (const YamlNode* unit = top.find("exchange_unit")) {
+    spec.exchange_unit = read_enums<ExchangeUnit>(*unit, kExchangeUnitNames);
+  }
   const YamlNode* mapping = top.find("mapping");
   spec.mapping = mapping == nullptr ? std::vector{Mapping::packed}
                                     : read_enums<Mapping>(*mapping, kMappingNames);
@@ -139,7 +166,7 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
   spec.name = read_file_stem(top.require("name"));
   if (const YamlNode* node = top.find("description")) spec.description = read_word(*node);
   spec.model = read_model(top.require("model"), file, sources);
-  read_axes(top, sources, spec);
+  read_axes(top, file, sources, spec);
   spec.concurrency = read_concurrency(top.require("concurrency"));
   const YamlNode& routing = top.require("routing");
   for (const YamlNode* item : read_items(routing)) {
@@ -147,6 +174,10 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
   }
   refuse_repeats(routing, spec.routing, [](const Routing& one) { return one.label(); });
   read_fixed(top, spec);
+  for (const PlacementChoice& choice : spec.placement) {
+    if (choice.map != nullptr) check_map_layers(*choice.map, spec.layers);
+  }
+  read_deployment(top, file, sources, spec);
   return spec;
 }
 

@@ -33,8 +33,9 @@ void add_identity(std::vector<CsvColumn>& columns) {
   columns.push_back(at_path("model", "point.model.name"));
   add_group("", "point", {"ep_size", "concurrency", "tokens", "tokens_global"}, columns);
   columns.push_back({"routing", routing_text});
+  columns.push_back({"placement", placement_text});
   add_group("", "point",
-            {"placement", "redundant_slots", "transport", "grouped_gemm", "dtype", "mapping",
+            {"redundant_slots", "exchange_unit", "transport", "grouped_gemm", "dtype", "mapping",
              "groups", "weight_cache", "layers", "warmup", "iterations", "repeat", "seed", "step"},
             columns);
   add_group("", "", {"world_size", "num_groups", "num_active_ranks", "idle_ranks"}, columns);
@@ -84,9 +85,14 @@ void add_work(std::vector<CsvColumn>& columns) {
   }
   add_group("", "bytes.dispatch", {"row_bytes"}, columns);
   for (const std::string letter :
-       {"a_total", "a_self", "a_remote", "b_total", "b_self", "b_remote", "d_total"}) {
+       {"a_total", "a_self", "a_remote", "b_total", "b_self", "b_remote", "d_total", "a_intra",
+        "a_inter", "b_intra", "b_inter", "c_total", "e_total"}) {
     columns.push_back(
         at_path("dispatch_" + letter + "_bytes", "bytes.dispatch." + letter + "_bytes"));
+  }
+  for (const char* key : {"sent_copies", "sent_bytes", "metadata_bytes"}) {
+    columns.push_back(
+        at_path(fmt::format("dispatch_{}", key), fmt::format("bytes.dispatch.{}", key)));
   }
   add_group("ffn_", "ffn", {"routed_rows", "touched_experts", "flops", "weight_bytes"}, columns);
   for (const std::string gemm : {"gate_up", "down"}) {

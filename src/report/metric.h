@@ -27,10 +27,20 @@ struct PointFacts {
   const TimeSummary& slowest_s(Stage stage) const {
     return summary.stages[static_cast<std::size_t>(stage)].slowest_s;
   }
-  // Letter A without self copies, one group, one layer.
-  double remote_bytes_per_layer() const {
-    return static_cast<double>(traffic.a_copies - traffic.a_self_copies) *
-           static_cast<double>(traffic.row_bytes) / point.layers;
+  // Copies of the letter without self, one group, one layer; 0 where the point's exchange unit does
+  // not send copies of that letter.
+  double a_remote_bytes_per_layer() const {
+    if (point.exchange_unit != ExchangeUnit::assignment) return 0;
+    return bytes_per_layer(traffic.a_copies - traffic.a_self_copies);
+  }
+  double b_remote_bytes_per_layer() const {
+    if (point.exchange_unit != ExchangeUnit::rank) return 0;
+    return bytes_per_layer(traffic.b_copies - traffic.b_self_copies);
+  }
+
+ private:
+  double bytes_per_layer(std::int64_t copies) const {
+    return static_cast<double>(copies) * static_cast<double>(traffic.row_bytes) / point.layers;
   }
 };
 

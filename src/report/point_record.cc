@@ -6,7 +6,11 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "report/bytes_json.h"
+#include "report/memory_json.h"
 #include "report/metric.h"
+#include "report/placement_json.h"
+#include "report/sent_bytes.h"
 
 namespace epsweep {
 namespace {
@@ -41,25 +45,6 @@ Json rows_json(const std::vector<std::vector<std::int64_t>>& layers) {
   return json;
 }
 
-// Dispatch and combine carry the same copies, in opposite directions.
-Json bytes_json(const Traffic& traffic) {
-  const auto put = [&traffic](Json& json, const std::string& name, std::int64_t copies) {
-    json[name + "_copies"] = copies;
-    json[name + "_bytes"] = copies * traffic.row_bytes;
-  };
-  Json json = {{"row_bytes", traffic.row_bytes}};
-  put(json, "a_total", traffic.a_copies);
-  put(json, "a_self", traffic.a_self_copies);
-  put(json, "a_remote", traffic.a_copies - traffic.a_self_copies);
-  put(json, "b_total", traffic.b_copies);
-  put(json, "b_self", traffic.b_self_copies);
-  put(json, "b_remote", traffic.b_copies - traffic.b_self_copies);
-  put(json, "d_total", traffic.d_copies);
-  json["max_remote_rows_sent"] = traffic.max_remote_rows_sent;
-  json["max_remote_rows_received"] = traffic.max_remote_rows_received;
-  return json;
-}
-
 struct GemmDims {
   std::int64_t n = 0, k = 0;
 };
@@ -85,19 +70,21 @@ Json m_distribution_json(const PointRecordInput& input) {
 }
 
 void put_workload(const PointRecordInput& input, Json& record) {
-  for (const char* key : {"routing_checksum", "placement_fitted_on", "rows_per_expert",
-                          "rows_per_rank", "m_distribution", "bytes", "ffn", "memory"}) {
+  for (const char* key :
+       {"routing_checksum", "placement_fitted_on", "placement_score", "rows_per_expert",
+        "rows_per_rank", "m_distribution", "bytes", "ffn", "memory"}) {
     record[key] = nullptr;
   }
   if (!input.workload.has_value()) return;
   const PointWorkload& work = *input.workload;
   record["routing_checksum"] = hex64(work.routing_checksum);
   record["placement_fitted_on"] = json_or_null(work.placement_fitted_on);
+  if (work.placement_score) record["placement_score"] = placement_score_json(*work.placement_score);
   record["rows_per_expert"] = rows_json(work.rows_per_expert);
   record["rows_per_rank"] = rows_json(work.rows_per_rank);
   record["m_distribution"] = m_distribution_json(input);
-  const Json bytes = bytes_json(work.traffic);
-  record["bytes"] = {{"dispatch", bytes}, {"combine", bytes}};
+  record["bytes"] = bytes_json(work);
+  put_sent_bytes(input.point, work, record["bytes"]);
   record["ffn"] = {{"routed_rows", work.ffn.routed_rows},
                    {"touched_experts", work.ffn.touched_experts},
                    {"flops", work.ffn.flops},
@@ -183,6 +170,10 @@ Json check_json(const std::optional<CheckResult>& check) {
 
 std::vector<std::string> all_warnings(const PointRecordInput& input) {
   std::vector<std::string> warnings = input.warnings;
+  if (input.workload.has_value() && input.workload->placement_score.has_value()) {
+    const std::vector<std::string>& more = input.workload->placement_score->warnings;
+    warnings.insert(warnings.end(), more.begin(), more.end());
+  }
   if (input.state != PointState::measured) return warnings;
   const StageSummary& layer = input.timings->layer;
   const double p50_s = layer.slowest_s.p50.value_or(0);
@@ -194,6 +185,11 @@ std::vector<std::string> all_warnings(const PointRecordInput& input) {
                     layer.first_sample_s * kUsPerS, layer.first_sample_s / p50_s));
   }
   return warnings;
+}
+
+// A load that cannot be planned at all has no memory to speak of.
+std::optional<ServingMemory> memory_of(const SweepPoint& point) {
+  return infeasible_reason(point) ? std::nullopt : serving_memory(point);
 }
 
 void expect_consistent(const PointRecordInput& input) {
@@ -266,6 +262,8 @@ Json make_point_record(const PointRecordInput& input) {
                          {"flush", input.harness.flush},
                          {"measured", input.harness.measured}};
   record["warnings"] = all_warnings(input);
+  record["serving_memory"] = serving_memory_json(memory_of(input.point));
+  record["ladder_stop"] = ladder_stop_json(input.ladder_stop);
   return record;
 }
 
@@ -296,11 +294,13 @@ Json record_formulas() {
       {"max_of_means_us", "max over ranks of a rank's mean; for comparison with other tools only"},
       {"max_over_mean", "max / mean of the rows over all (layer, expert)s or (layer, rank)s"},
       {"empty_fraction", "share of the (layer, expert)s or (layer, rank)s without rows"},
-      {"bytes",
-       "copies of token rows of one group, summed over layers; a: per assignment, b: per distinct "
-       "destination rank, d: per distinct remote rank; self: to the token's own rank, remote: the "
-       "others; combine returns the copies of dispatch"},
+      {"placement_score", placement_score_formulas()},
+      {"bytes", bytes_formula()},
+      {"sent", sent_bytes_formula()},
       {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
+      {"serving_memory", serving_memory_formula()},
+      {"ladder_stop",
+       "the load at which the point's series (all axes equal but the load) was stopped, and why"},
       {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "

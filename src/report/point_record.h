@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "costs/point_workload.h"
+#include "plan/ladder.h"
 #include "plan/plan.h"
 #include "report/summary.h"
 
@@ -84,6 +85,7 @@ struct PointRecordInput {
   LoadFacts load;
   HarnessSeconds harness;
   std::vector<std::string> warnings;
+  std::optional<LadderStop> ladder_stop;  // of the point's series, at this load or a lower one
 };
 
 // Rows per expert or per rank, as plans and records show them.

@@ -50,4 +50,12 @@ std::string routing_text(const Json& record) {
   return params.empty() ? name : fmt::format("{}({})", name, join(params, " "));
 }
 
+std::string placement_text(const Json& record) {
+  const std::string name = find_text(record, "point.placement");
+  const std::string file = find_text(record, "point.placement_map.file");
+  if (file.empty()) return name;
+  const std::string checksum = find_text(record, "point.placement_map.file_checksum");
+  return fmt::format("{}({} {})", name, file, checksum.substr(0, 8));
+}
+
 }  // namespace epsweep

@@ -23,4 +23,7 @@ std::string plain_text(const Json* value);
 // "zipf(zipf_alpha=1.2)" of a record.
 std::string routing_text(const Json& record);
 
+// "eplb", or "map(my_map.yaml 12345678)" of a record: file and beginning of its checksum.
+std::string placement_text(const Json& record);
+
 }  // namespace epsweep

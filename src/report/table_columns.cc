@@ -109,11 +109,22 @@ TableLayout latency_layout() {
            {{"slowest"}, slowest_rank("layer")}}};
 }
 
+// With the letter of the copies that were sent.
+std::string dispatch_rate_text(const TableRow& row) {
+  for (const char* letter : {"a", "b"}) {
+    const auto rate = find_number(
+        *row.record, fmt::format("metrics.dispatch_{}_remote_gb_per_s_per_rank", letter));
+    if (rate.has_value())
+      return fmt::format("{} {}", short_number(*rate), *letter == 'a' ? 'A' : 'B');
+  }
+  return "-";
+}
+
 TableLayout stage_layout() {
   TableLayout layout = {
       "Stages",
       "p50 us per layer of the rank slowest in that stage, waiting included; ffn: that rank, us it "
-      "computed; exch, ffn: % of layer p50; A GB/s: remote dispatch per rank",
+      "computed; exch, ffn: % of layer p50; GB/s: remote dispatch per rank, letter of what is sent",
       {}};
   for (const std::string_view name : kStageNames) {
     const std::string stage(name);
@@ -123,7 +134,7 @@ TableLayout stage_layout() {
   layout.columns.push_back({{"ffn cpu"}, number("stages.expert_ffn.slowest_rank_cpu_p50_us")});
   layout.columns.push_back({{"exch %"}, percent("metrics.exchange_share")});
   layout.columns.push_back({{"ffn %"}, percent("metrics.ffn_share")});
-  layout.columns.push_back({{"A GB/s"}, number("metrics.dispatch_a_remote_gb_per_s_per_rank")});
+  layout.columns.push_back({{"GB/s"}, dispatch_rate_text});
   return layout;
 }
 
@@ -131,7 +142,8 @@ TableLayout rows_layout() {
   return {
       "Rows per expert (M) and dispatch bytes",
       "empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per "
-      "rank, D per remote rank; calls and MB of a group and layer",
+      "rank, C per domain, D per remote rank, E per remote domain; calls and MB of a group and "
+      "layer",
       {{{"M mean"}, number("rows_per_expert.mean")},
        {{"P10"}, plain("rows_per_expert.p10")},
        {{"median"}, plain("rows_per_expert.median")},
@@ -145,15 +157,18 @@ TableLayout rows_layout() {
        {{"A self"}, megabytes_per_layer("a_self")},
        {{"A remote"}, megabytes_per_layer("a_remote")},
        {{"B"}, megabytes_per_layer("b_total")},
-       {{"D"}, megabytes_per_layer("d_total")}}};
+       {{"C"}, megabytes_per_layer("c_total")},
+       {{"D"}, megabytes_per_layer("d_total")},
+       {{"E"}, megabytes_per_layer("e_total")}}};
 }
 
 std::vector<Axis> make_axes() {
   std::vector<Axis> axes = {
-      {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }}};
+      {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }},
+      {"placement", [](const TableRow& row) { return or_dash(placement_text(*row.record)); }}};
   for (const std::string name :
-       {"placement", "redundant_slots", "transport", "grouped_gemm", "dtype", "mapping", "groups",
-        "weight_cache", "layers", "warmup", "iterations", "seed", "step", "repeat"}) {
+       {"redundant_slots", "exchange_unit", "transport", "grouped_gemm", "dtype", "mapping",
+        "groups", "weight_cache", "layers", "warmup", "iterations", "seed", "step", "repeat"}) {
     axes.push_back({name, plain("point." + name)});
   }
   axes.push_back({"run", [](const TableRow& row) { return row.dir; }});

@@ -30,12 +30,21 @@ struct RoutingContext {
 // for in any order, from any rank.
 using TokenRouter = std::function<void(std::int64_t token, std::span<std::int32_t> experts)>;
 
+// What can be said about tokens that a point does not have.
+enum class Foresight {
+  sampled,          // they can be drawn like the others
+  sampled_by_gate,  // so too, but each costs num_experts * hidden_dim operations
+  uniform,          // all sets of top_k experts are equally likely
+  recorded,         // nothing: there are no others
+};
+
 struct Distribution {
   std::string name;
   std::string summary;
   std::vector<ParamSpec> params;
   // Throws ConfigError for parameters or files that do not fit the model.
   TokenRouter (*make)(const RoutingContext& context) = nullptr;
+  Foresight foresight = Foresight::sampled;
 };
 
 using DistributionCatalog = Registry<Distribution>;

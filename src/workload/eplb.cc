@@ -10,6 +10,12 @@
 namespace epsweep {
 namespace {
 
+std::vector<std::size_t> in_order(std::size_t size) {
+  std::vector<std::size_t> items(size);
+  std::iota(items.begin(), items.end(), std::size_t{0});
+  return items;
+}
+
 struct Replicas {
   std::vector<int> expert;   // [num_slots]: all experts in order, then the extra replicas
   std::vector<double> load;  // [num_slots], an expert's load over its number of replicas
@@ -51,8 +57,7 @@ class Packing {
 
   // Items by falling load, each to the lightest rank with room, the first of equals.
   void fill(Colocation colocation) {
-    std::vector<std::size_t> order(replicas_.expert.size());
-    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::vector<std::size_t> order = in_order(replicas_.expert.size());
     if (room_ == 1) {  // nothing to balance
       for (const std::size_t item : order) put(ranks_[item], item);
       return;
@@ -139,6 +144,27 @@ class Packing {
   std::vector<Rank> ranks_;
 };
 
+// Groups to hosts, the same number each, by falling load: [num_hosts][groups of the host by
+// arrival].
+std::vector<std::vector<int>> groups_of_hosts(std::span<const double> loads,
+                                              const HostSplit& split) {
+  const std::size_t size = loads.size() / static_cast<std::size_t>(split.num_groups);
+  Replicas groups;
+  for (int group = 0; group < split.num_groups; ++group) {
+    const auto own = loads.subspan(static_cast<std::size_t>(group) * size, size);
+    groups.expert.push_back(group);
+    groups.load.push_back(std::accumulate(own.begin(), own.end(), 0.0));
+  }
+  Packing packing(groups, static_cast<std::size_t>(split.num_hosts));
+  packing.fill(Colocation::allowed);
+  const std::vector<int> packed = packing.expert_of_slot();
+  std::vector<std::vector<int>> hosts;
+  const auto share = static_cast<std::ptrdiff_t>(packed.size()) / split.num_hosts;
+  for (auto at = packed.begin(); at != packed.end(); at += share)
+    hosts.emplace_back(at, at + share);
+  return hosts;
+}
+
 }  // namespace
 
 std::vector<int> eplb_slots(std::span<const double> loads, int num_slots, int ep_size,
@@ -154,6 +180,33 @@ std::vector<int> eplb_slots(std::span<const double> loads, int num_slots, int ep
   packing.fill(colocation);
   if (colocation == Colocation::avoided) packing.separate_replicas();
   return packing.expert_of_slot();
+}
+
+std::vector<int> eplb_hierarchical_slots(std::span<const double> loads, int num_slots, int ep_size,
+                                         const HostSplit& split, Colocation colocation) {
+  const auto [num_groups, num_hosts] = split;
+  EPS_EXPECT(num_groups >= 1 && num_hosts >= 1 && num_groups % num_hosts == 0 &&
+                 loads.size() % static_cast<std::size_t>(num_groups) == 0,
+             "expert groups do not divide");
+  EPS_EXPECT(ep_size % num_hosts == 0 && num_slots % num_hosts == 0, "hosts are not alike");
+  if (num_hosts == 1) return eplb_slots(loads, num_slots, ep_size, colocation);
+  const int group_size = static_cast<int>(loads.size()) / num_groups;
+  std::vector<int> slots;
+  for (const std::vector<int>& groups : groups_of_hosts(loads, split)) {
+    std::vector<int> experts;
+    std::vector<double> own_loads;
+    for (const int group : groups) {
+      for (int expert = group * group_size; expert < (group + 1) * group_size; ++expert) {
+        experts.push_back(expert);
+        own_loads.push_back(loads[static_cast<std::size_t>(expert)]);
+      }
+    }
+    for (const int local :
+         eplb_slots(own_loads, num_slots / num_hosts, ep_size / num_hosts, colocation)) {
+      slots.push_back(experts[static_cast<std::size_t>(local)]);
+    }
+  }
+  return slots;
 }
 
 int count_colocated(std::span<const int> expert_of_slot, int ep_size) {

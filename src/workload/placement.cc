@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "plan/plan.h"
 
 namespace epsweep {
 namespace {
@@ -77,17 +78,39 @@ Placement make_placement(const std::string& name, const PlacementContext& contex
 
 Placement place_experts(const SweepPoint& point, int layer,
                         std::span<const std::int64_t> rows_per_expert) {
-  return make_placement(point.placement, {.num_experts = point.model.num_experts,
-                                          .ep_size = point.ep_size,
-                                          .redundant_slots = point.redundant_slots,
-                                          .seed = point.seed,
-                                          .layer = layer,
-                                          .rows_per_expert = rows_per_expert});
+  PlacementContext context = {.num_experts = point.model.num_experts,
+                              .ep_size = point.ep_size,
+                              .redundant_slots = point.redundant_slots,
+                              .seed = point.seed,
+                              .layer = layer,
+                              .rows_per_expert = rows_per_expert,
+                              .num_expert_groups = point.model.router.num_groups};
+  if (point.placement_map != nullptr) {
+    context.listed_slots = point.placement_map->slots_of_layer(layer);
+  }
+  const std::optional<GroupPlaces> places = declared_places(point);
+  if (places.has_value()) context.host_of_rank = places->host_of_rank;
+  return make_placement(point.placement, context);
+}
+
+std::uint64_t placement_checksum(const std::vector<Placement>& layers) {
+  Fingerprint fingerprint;
+  for (const Placement& placement : layers) {
+    fingerprint.add(static_cast<std::uint64_t>(placement.ep_size));
+    for (const int expert : placement.expert_of_slot) {
+      fingerprint.add(static_cast<std::uint64_t>(expert));
+    }
+  }
+  return fingerprint.value();
 }
 
 std::optional<std::string> slot_refusal(const SweepPoint& point) {
   const PlacementEntry& entry = PlacementCatalog::instance().at(point.placement);
   const std::int64_t num_experts = point.model.num_experts, redundant = point.redundant_slots;
+  if (entry.refuses != nullptr) {
+    if (auto reason = entry.refuses(point)) return reason;
+  }
+  if (entry.slot_rule == SlotRule::listed) return std::nullopt;
   if (entry.slot_rule == SlotRule::one_per_expert) {
     if (redundant == 0) return std::nullopt;
     return fmt::format("placement {} has no replicas: redundant_slots must be 0, not {}",
@@ -107,12 +130,6 @@ std::optional<std::string> slot_refusal(const SweepPoint& point) {
         redundant, num_experts * (point.ep_size - 1), point.ep_size, num_experts);
   }
   return std::nullopt;
-}
-
-std::optional<std::string> placement_fitted_on(const SweepPoint& point) {
-  const PlacementEntry& entry = PlacementCatalog::instance().at(point.placement);
-  if (entry.fitted_to == FittedTo::nothing) return std::nullopt;
-  return "own trace (in-sample)";
 }
 
 std::vector<std::int64_t> rows_per_slot(const Placement& placement, const Trace& trace) {

@@ -40,9 +40,15 @@ struct Placement {
   // replicas, so every rank agrees without talking. A plain remainder would follow any regularity
   // of the token order.
   std::int32_t slot_of(std::int32_t expert, std::int64_t token) const {
+    return slot_by_hash(expert, replica_hash(token));
+  }
+  // The same in two steps, for all experts of a token.
+  static std::uint64_t replica_hash(std::int64_t token) {
+    return mix64(static_cast<std::uint64_t>(token) + 1) >> 32;
+  }
+  std::int32_t slot_by_hash(std::int32_t expert, std::uint64_t hash) const {
     const std::span<const std::int32_t> slots = slots_of_expert(expert);
     if (slots.size() == 1) return slots.front();
-    const std::uint64_t hash = mix64(static_cast<std::uint64_t>(token) + 1) >> 32;
     return slots[(hash * slots.size()) >> 32];
   }
   int rank_of(std::int32_t expert, std::int64_t token) const {
@@ -59,12 +65,14 @@ struct PlacementContext {
   int layer = 0;
   // Of the routing it is fitted to; empty where nothing is known.
   std::span<const std::int64_t> rows_per_expert = {};
+  int num_expert_groups = 1;
+  // Of each EP rank: [ep_size], hosts numbered from 0 by first appearance; empty for one host.
+  std::span<const int> host_of_rank = {};
+  // The expert in every slot, of placements that a file lists; empty for others.
+  std::span<const int> listed_slots = {};
 
   int num_slots() const { return num_experts + redundant_slots; }
 };
-
-// Whether a placement can be fitted at all, and so flatters itself on the rows it was fitted to.
-enum class FittedTo { nothing, rows };
 
 struct PlacementEntry {
   std::string name;
@@ -74,6 +82,8 @@ struct PlacementEntry {
   // The expert in every slot: [num_slots]. Slots are dealt to ranks in near-equal consecutive
   // shares, larger ones first.
   std::vector<int> (*expert_of_slot)(const PlacementContext& context) = nullptr;
+  // Why it cannot place the point's experts, beyond what its slot rule says; null for never.
+  std::optional<std::string> (*refuses)(const SweepPoint& point) = nullptr;
 };
 
 using PlacementCatalog = Registry<PlacementEntry>;
@@ -81,15 +91,16 @@ using PlacementCatalog = Registry<PlacementEntry>;
 // Every expert has a slot, and slot counts of ranks differ by at most one; ranks beyond the slots
 // have none.
 Placement make_placement(const std::string& name, const PlacementContext& context);
-// The point's placement in one layer, fitted to that layer's own rows if it looks at rows at all.
+// The point's placement in one layer. `rows_per_expert`: rows_to_fit() of the layer. Hosts are the
+// declared ones of the first group; all groups of a launch are placed alike.
 Placement place_experts(const SweepPoint& point, int layer,
                         std::span<const std::int64_t> rows_per_expert);
 
+// Equal for equal placements of all layers.
+std::uint64_t placement_checksum(const std::vector<Placement>& layers);
+
 // Why the point's slots cannot be dealt to its ranks; absent if they can.
 std::optional<std::string> slot_refusal(const SweepPoint& point);
-// What the point's placement was fitted to; absent if it does not look at rows.
-std::optional<std::string> placement_fitted_on(const SweepPoint& point);
-
 // Rows that reach each slot: [num_slots].
 std::vector<std::int64_t> rows_per_slot(const Placement& placement, const Trace& trace);
 // The same where no expert has replicas, so that its rows need no tokens to be dealt.

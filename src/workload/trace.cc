@@ -30,13 +30,17 @@ TokenRouter make_token_router(const SweepPoint& point, int layer) {
 }
 
 Trace draw_trace(const SweepPoint& point, int layer) {
+  return draw_tokens(point, layer, {0, point.tokens_global()});
+}
+
+Trace draw_tokens(const SweepPoint& point, int layer, const TokenRange& tokens) {
   const TokenRouter router = make_token_router(point, layer);
-  Trace trace{point.tokens_global(), point.model.top_k, point.model.num_experts, {}};
+  Trace trace{tokens.size(), point.model.top_k, point.model.num_experts, {}};
   trace.experts.resize(static_cast<std::size_t>(trace.num_tokens * trace.top_k));
   const std::span<std::int32_t> all(trace.experts);
   for (std::int64_t token = 0; token < trace.num_tokens; ++token) {
-    router(token, all.subspan(static_cast<std::size_t>(token * trace.top_k),
-                              static_cast<std::size_t>(trace.top_k)));
+    router(tokens.begin + token, all.subspan(static_cast<std::size_t>(token * trace.top_k),
+                                             static_cast<std::size_t>(trace.top_k)));
   }
   return trace;
 }
@@ -62,6 +66,17 @@ std::uint64_t routing_checksum(const std::vector<Trace>& layers) {
   Fingerprint fingerprint;
   for (const Trace& trace : layers) fingerprint.add(routing_checksum(trace));
   return fingerprint.value();
+}
+
+std::optional<std::string> trace_refusal(const SweepPoint& point, std::int64_t machine_bytes) {
+  const std::int64_t bytes =
+      point.tokens_global() * point.model.top_k * static_cast<std::int64_t>(sizeof(std::int32_t));
+  if (bytes <= machine_bytes / 4) return std::nullopt;
+  const auto gib = [](std::int64_t amount) { return static_cast<double>(amount) / 0x1.0p30; };
+  return fmt::format(
+      "{} tokens x top_k {} x 4 bytes: the routing of one layer takes {:.2f} GiB, more than a "
+      "quarter of this machine's {:.2f} GiB",
+      point.tokens_global(), point.model.top_k, gib(bytes), gib(machine_bytes));
 }
 
 }  // namespace epsweep

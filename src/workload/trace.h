@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ TokenRouter make_token_router(const SweepPoint& point, int layer);
 // Depends on the point's model, routing, token count, seed and step only, so points that differ in
 // EP size, placement, kernel or transport get the same trace. Throws ConfigError.
 Trace draw_trace(const SweepPoint& point, int layer);
+
+// Tokens [begin, end) of it alone; the first of them is token 0 of the result.
+Trace draw_tokens(const SweepPoint& point, int layer, const TokenRange& tokens);
+// Why the trace of one layer, tokens_global * top_k * 4 bytes, is not drawn: it takes more than a
+// quarter of the memory of the machine that draws it. Absent if it may be.
+std::optional<std::string> trace_refusal(const SweepPoint& point, std::int64_t machine_bytes);
 
 // Rows of each expert's input matrix, M_e: how many of the tokens picked it.
 std::vector<std::int64_t> rows_per_expert(const Trace& trace);

@@ -11,10 +11,14 @@ std::int64_t bytes_of(const Trace& trace) {
   return static_cast<std::int64_t>(trace.experts.size() * sizeof(trace.experts.front()));
 }
 
+std::string key_of(const SweepPoint& point, int layer) {
+  return fmt::format("{} layer={}", trace_key(point), layer);
+}
+
 }  // namespace
 
 const Trace& TraceCache::of(const SweepPoint& point, int layer) {
-  std::string key = fmt::format("{} layer={}", trace_key(point), layer);
+  std::string key = key_of(point, layer);
   const auto found = std::ranges::find(kept_, key, &Kept::key);
   if (found != kept_.end()) {
     kept_.splice(kept_.begin(), kept_, found);
@@ -27,6 +31,13 @@ const Trace& TraceCache::of(const SweepPoint& point, int layer) {
     kept_.pop_back();
   }
   return kept_.front().trace;
+}
+
+const std::vector<std::int64_t>& TraceCache::rows_of(const SweepPoint& point, int layer) {
+  std::string key = key_of(point, layer);
+  const auto found = rows_.find(key);
+  if (found != rows_.end()) return found->second;
+  return rows_.emplace(std::move(key), rows_per_expert(of(point, layer))).first->second;
 }
 
 }  // namespace epsweep

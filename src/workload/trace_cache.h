@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <list>
+#include <map>
 #include <string>
+#include <vector>
 
 #include "workload/trace.h"
 
@@ -16,6 +18,9 @@ class TraceCache {
 
   // The trace of one layer of the point. Valid until the next call.
   const Trace& of(const SweepPoint& point, int layer);
+  // How many of its tokens picked each expert: [num_experts]. Small, so all are kept, and outlive
+  // their trace.
+  const std::vector<std::int64_t>& rows_of(const SweepPoint& point, int layer);
 
  private:
   struct Kept {
@@ -23,6 +28,7 @@ class TraceCache {
     Trace trace;
   };
   std::list<Kept> kept_;  // used last first
+  std::map<std::string, std::vector<std::int64_t>> rows_;
   std::int64_t bytes_ = 0, max_bytes_;
 };
 

@@ -14,6 +14,7 @@ using testing::HasSubstr;
 struct Case {
   const char* fault;
   const char* said;
+  const char* exchange_unit;
 };
 
 class Faults : public testing::TestWithParam<Case> {};
@@ -24,7 +25,8 @@ TEST_P(Faults, AreCaughtWhereTheyHappenAndNowhereElse) {
       "x.yaml",
       toy_experiment({"model: {name: m, hidden_dim: 64, ffn_dim: 32, num_experts: 16, top_k: 2, "
                       "num_moe_layers: 1}",
-                      "ep_sizes: [4, 8]", "concurrency: {fixed_global: [64]}"}));
+                      "ep_sizes: [4, 8]", "concurrency: {fixed_global: [64]}",
+                      std::string("exchange_unit: ") + GetParam().exchange_unit}));
   const ProgramResult result =
       run_on_ranks(8, "run " + experiment + " --out " + dir.path("out") + " --inject " +
                           GetParam().fault + ":rank=1:ep_size=8");
@@ -39,11 +41,18 @@ TEST_P(Faults, AreCaughtWhereTheyHappenAndNowhereElse) {
   EXPECT_TRUE(records[1]["stages"].is_null());
 }
 
+// With unit rank the end of a dispatched message is the list of uses, which the receiver compares
+// with the counts.
 INSTANTIATE_TEST_SUITE_P(Kinds, Faults,
-                         testing::Values(Case{"swap_experts", "off by"},
-                                         Case{"skip_expert", "never written"},
-                                         Case{"drop_row", "never written"}),
-                         [](const auto& one) { return std::string(one.param.fault); });
+                         testing::Values(Case{"swap_experts", "off by", "assignment"},
+                                         Case{"skip_expert", "never written", "assignment"},
+                                         Case{"drop_row", "never written", "assignment"},
+                                         Case{"swap_experts", "off by", "rank"},
+                                         Case{"skip_expert", "never written", "rank"},
+                                         Case{"drop_row", "are not the planned ones", "rank"}),
+                         [](const auto& one) {
+                           return std::string(one.param.fault) + "_" + one.param.exchange_unit;
+                         });
 
 TEST(ParseFault, ReadsKindRankAndEpSize) {
   const Fault fault = parse_fault("drop_row:rank=3:ep_size=8");

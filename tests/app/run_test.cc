@@ -151,6 +151,24 @@ TEST(Run, CaseC12Ep1HasNoRemoteBytesAndNoBandwidth) {
   EXPECT_TRUE(record["metrics"]["dispatch_a_remote_gb_per_s_per_rank"].is_null());
 }
 
+// Ranks of one launch script share this host; a declared topology wins over what is found.
+TEST(Run, DomainsAreDeclaredOrTheHostsOfTheRanks) {
+  const Json found = run_toy(2, {"ep_sizes: [2]"}).records.at(0)["bytes"];
+  EXPECT_EQ(found["places"], "measured hosts");
+  EXPECT_EQ(found["num_domains"], 1);
+  EXPECT_EQ(found["dispatch"]["e_total_copies"], 0);
+  EXPECT_EQ(found["dispatch"]["a_inter_copies"], 0);
+  EXPECT_EQ(found["dispatch"]["b_intra_copies"], found["dispatch"]["d_total_copies"]);
+  EXPECT_EQ(found["dispatch"]["c_total_copies"], 16);
+  const Json declared =
+      run_toy(2, {"ep_sizes: [2]", "topology: {ranks_per_host: 1}"}).records.at(0)["bytes"];
+  EXPECT_EQ(declared["places"], "declared");
+  EXPECT_EQ(declared["num_domains"], 2);
+  EXPECT_EQ(declared["dispatch"]["d_total_copies"], found["dispatch"]["d_total_copies"]);
+  EXPECT_EQ(declared["dispatch"]["e_total_copies"], declared["dispatch"]["d_total_copies"]);
+  EXPECT_EQ(declared["dispatch"]["b_intra_copies"], 0);
+}
+
 TEST(Run, CaseC49EpAboveTheWorldIsOneLineAndExitTwo) {
   const ToyRun run = run_toy(4, {"ep_sizes: [2, 8]"});
   EXPECT_EQ(run.result.exit_code, 2);

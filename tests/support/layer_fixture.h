@@ -65,16 +65,15 @@ struct LayerOutputs {
 };
 
 inline LayerOutputs run_layers(const SweepPoint& point, int ep_rank, Transport& transport,
-                               const GemmMaker& make_gemm) {
+                               const GemmMaker& make_gemm, Backend& backend) {
   LayerOutputs outputs{.work = plan_rank_work(point, ep_rank),
                        .of_layer = {},
                        .own_choice = {},
                        .counts_match = true};
-  const auto backend = make_cpu_backend({.num_threads = 1, .memory_bytes = 0, .local_rank = 0});
-  ExpertWeights weights = prepare_weights(outputs.work, *backend, make_gemm);
-  LayerPipeline pipeline(outputs.work, *backend, transport, weights);
+  ExpertWeights weights = prepare_weights(outputs.work, backend, make_gemm);
+  LayerPipeline pipeline(outputs.work, backend, transport, weights);
   pipeline.warm_kernels();
-  const auto timeline = backend->make_timeline(LayerPipeline::marks_per_layer());
+  const auto timeline = backend.make_timeline(LayerPipeline::marks_per_layer());
   for (int layer = 0; layer < point.layers; ++layer) {
     pipeline.poison();
     pipeline.run_layer(layer, *timeline, 0);
@@ -83,6 +82,12 @@ inline LayerOutputs run_layers(const SweepPoint& point, int ep_rank, Transport& 
     outputs.own_choice.push_back(pipeline.own_choice());
   }
   return outputs;
+}
+
+inline LayerOutputs run_layers(const SweepPoint& point, int ep_rank, Transport& transport,
+                               const GemmMaker& make_gemm) {
+  const auto backend = make_cpu_backend({.num_threads = 1, .memory_bytes = 0, .local_rank = 0});
+  return run_layers(point, ep_rank, transport, make_gemm, *backend);
 }
 
 inline OracleResult check_outputs(const LayerOutputs& outputs) {

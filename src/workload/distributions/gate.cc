@@ -24,7 +24,8 @@ const bool registered = DistributionCatalog::instance().add(
     {"gate",
      "the model's own router chooses, groups and selection bias included; the same in every step",
      {},
-     make});
+     make,
+     Foresight::sampled_by_gate});
 
 }  // namespace
 }  // namespace epsweep

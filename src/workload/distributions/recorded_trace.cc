@@ -150,7 +150,8 @@ const bool registered = DistributionCatalog::instance().add(
      "the recorded experts of each token; the i-th line of a layer is its token i",
      {{"trace_file", ParamSpec::Kind::file, 0, 0, 0,
        "JSON lines {\"layer\": l, \"experts\": [top_k ids]}"}},
-     make});
+     make,
+     Foresight::recorded});
 
 }  // namespace
 }  // namespace epsweep

@@ -11,8 +11,12 @@ TokenRouter make(const RoutingContext& context) {
   return route_by_load(context, loads);
 }
 
-const bool registered = DistributionCatalog::instance().add(
-    {"uniform", "every expert equally likely; ranks are uneven by chance", {}, make});
+const bool registered =
+    DistributionCatalog::instance().add({"uniform",
+                                         "every expert equally likely; ranks are uneven by chance",
+                                         {},
+                                         make,
+                                         Foresight::uniform});
 
 }  // namespace
 }  // namespace epsweep

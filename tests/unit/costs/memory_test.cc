@@ -38,6 +38,26 @@ TEST(Memory, fp32_and_two_gemms) {
   EXPECT_EQ(need.activation_bytes, 25 * 128 + 100 * (64 + 4) + 60 * (256 + 64) + 25 * 64);
 }
 
+// S = 40 copies sent, V = 45 received, 60 rows; rows of 16 bf16 are 32 bytes, and so are granules.
+TEST(Memory, exchange_unit_rank_by_hand) {
+  SweepPoint point = small_point();
+  point.exchange_unit = ExchangeUnit::rank;
+  const MemoryNeed need = memory_need(point, 3, 60, {.sent = 40, .received = 45});
+  // tokens, ids and weights; copies out and back, uses of 50 assignments and four paddings, twice;
+  // 45 copies in and back, 60 repeated and computed; their uses twice, their weights; 16 + 8
+  // inner columns; fp32 sums.
+  EXPECT_EQ(need.activation_bytes, 25 * 64 + 100 * 4 + 2 * 40 * 32 + 2 * (50 * 8 + 4 * 32) +
+                                       2 * (45 + 60) * 32 + 2 * (60 * 8 + 4 * 32) + 60 * 4 +
+                                       60 * 48 + 25 * 64);
+  EXPECT_EQ(need.weight_bytes, memory_need(small_point(), 3, 60).weight_bytes);
+}
+
+TEST(Memory, sizes_in_the_unit_they_have) {
+  EXPECT_EQ(size_text(36'842'766'336), "34.31 GiB");
+  EXPECT_EQ(size_text(3 << 20), "3.0 MiB");
+  EXPECT_EQ(size_text(1536), "1.5 KiB");
+}
+
 TEST(Memory, shortfall_names_need_room_and_difference) {
   MemoryNeed need;
   need.weight_bytes = std::int64_t{12} << 30;

@@ -224,6 +224,76 @@ TEST_P(CpuTokenOpsTest, WeightedReduce) {
   }
 }
 
+// Rows of 6 bytes, read 10 apart and written where granules of 2 bytes say.
+TEST_P(CpuTokenOpsTest, MoveRowsBetweenStrides) {
+  const std::int32_t rows = 40;
+  const Buffer in = random_buffer(DType::bf16, rows * 5, 11);
+  const std::vector<std::int32_t> source = shuffled(rows);
+  std::vector<std::int32_t> position;
+  for (std::int32_t i = 0; i < rows; ++i) position.push_back(4 * (rows - 1 - i));
+  Buffer out = poisoned(rows * 8), packed = poisoned(rows * 6);
+  ops_.move_rows(*lane_,
+                 {.row_bytes = 6,
+                  .in_stride_bytes = 10,
+                  .out_stride_bytes = 2,
+                  .source = source,
+                  .position = position},
+                 in, out);
+  ops_.move_rows(*lane_,
+                 {.row_bytes = 6,
+                  .in_stride_bytes = 10,
+                  .out_stride_bytes = 6,
+                  .source = source,
+                  .position = {}},
+                 in, packed);
+  for (std::size_t i = 0; i < source.size(); ++i) {
+    const char* const want = in.as<char>().data() + source[i] * 10;
+    const char* const got = out.as<char>().data() + (source.size() - 1 - i) * 8;
+    EXPECT_EQ(std::memcmp(got, want, 6), 0) << i;
+    EXPECT_EQ(got[6], '\xff') << "bytes between rows stay";
+    EXPECT_EQ(std::memcmp(packed.as<char>().data() + i * 6, want, 6), 0) << i;
+  }
+}
+
+// Segments of 0 to 6 rows. Tolerance: 6 additions of fp32, and one rounding to bf16 (2^-8).
+TEST_P(CpuTokenOpsTest, SegmentReduce) {
+  std::vector<std::int32_t> first = {0};
+  for (std::int32_t s = 0; s < 150; ++s) first.push_back(first.back() + s % 7);
+  const std::int32_t rows = first.back();
+  const std::vector<std::int32_t> row = shuffled(rows);
+  for (const DType in_dtype : {DType::bf16, DType::fp32}) {
+    for (const DType out_dtype : {in_dtype, DType::fp32}) {
+      for (const std::int64_t cols : {1, 50, 2100}) {
+        const Buffer in = random_buffer(in_dtype, rows * cols, 6);
+        const Buffer weights = random_buffer(DType::fp32, rows, 7);
+        for (const Buffer* weight : {&weights, static_cast<const Buffer*>(nullptr)}) {
+          Buffer out = poisoned(150 * cols * bytes_of(out_dtype));
+          ops_.segment_reduce(*lane_,
+                              {.in_dtype = in_dtype,
+                               .out_dtype = out_dtype,
+                               .cols = cols,
+                               .first = first,
+                               .row = row,
+                               .weights = weight},
+                              in, out);
+          for (std::size_t s = 0; s < 150; ++s) {
+            for (std::int64_t c = 0; c < cols; ++c) {
+              double sum = 0;
+              for (std::int32_t i = first[s]; i < first[s + 1]; ++i) {
+                sum += (weight == nullptr ? 1 : at(weights, DType::fp32, i)) *
+                       at(in, in_dtype, row[static_cast<std::size_t>(i)] * cols + c);
+              }
+              const double rounding = out_dtype == DType::bf16 ? 0x1p-8 * std::abs(sum) : 0;
+              ASSERT_NEAR(at(out, out_dtype, static_cast<std::int64_t>(s) * cols + c), sum,
+                          2e-6 + rounding);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, CpuTokenOpsTest, testing::Values(1, 2));
 
 TEST(VectorMath, AccurateEverywhere) {

@@ -71,7 +71,8 @@ TEST_P(OracleOnOutputs, CatchesTheLossOfTheLightestAssignment) {
   alone.top_k = 1;
   alone.experts.assign(static_cast<std::size_t>(trace.num_tokens), trace.of_token(token)[lightest]);
   const std::int64_t tokens[] = {token};
-  const std::vector<double> part = expected_rows(point, 0, alone, tokens);
+  const std::vector<double> part =
+      expected_rows(point, 0, alone, outputs_.work.placements[0], tokens);
   for (std::size_t col = 0; col < 64; ++col) checked_row()[col] -= static_cast<float>(part[col]);
   EXPECT_TRUE(check_outputs(outputs_).problem.has_value());
 }

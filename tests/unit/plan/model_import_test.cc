@@ -65,6 +65,8 @@ TEST_P(PublishedConfig, RecordsEveryFieldInOrder) {
                                            "attention.qk_rope_head_dim",
                                            "attention.kv_layers",
                                            "attention.kv_bytes_per_token",
+                                           "attention.window_layers",
+                                           "attention.window_tokens",
                                            "weight_dtype"};
   const ModelImport result =
       imported(config_of(read_expectations().at(GetParam()).at("facts_repo")));
@@ -186,6 +188,14 @@ TEST(ModelImport, CountsGrowingCachesByLayerLists) {
   EXPECT_EQ(windowed.notes.front().find("the config does not list"), 0U);
   const Json unused = patched(kQwen3, R"({"sliding_window": 4096, "use_sliding_window": false})");
   EXPECT_EQ(imported(unused).model.attention.kv_layers, 48);
+}
+
+TEST(ModelImport, KeepsWindowsApartFromGrowingCaches) {
+  const AttentionShape attention = imported(config_of(kGptOss)).model.attention;
+  EXPECT_EQ(attention.window_layers, 12);
+  EXPECT_EQ(attention.window_tokens, 128);
+  EXPECT_EQ(attention.kv_layers, 12);
+  EXPECT_EQ(imported(config_of(kV3)).model.attention.window_layers, std::nullopt);
 }
 
 TEST(ModelImport, NullIsAbsentAndEqualKeysAgree) {

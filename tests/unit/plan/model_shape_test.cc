@@ -114,6 +114,39 @@ TEST(ModelShape, ChangedAttentionDropsTheBasesTotal) {
   EXPECT_EQ(stated.attention.kv_bytes_per_token, 1998);
 }
 
+TEST(ModelShape, ChangedSizesDropTheBasesTotalParams) {
+  const ModelShape base = read(std::string(kSmall) + "total_params: 1000000\n");
+  EXPECT_EQ(read("name: other\n", base).total_params, 1'000'000);
+  EXPECT_EQ(read("ffn_dim: 16\n", base).total_params, std::nullopt);
+  EXPECT_EQ(read("num_moe_layers: 2\n", base).total_params, std::nullopt);
+  EXPECT_EQ(read("ffn_dim: 16\ntotal_params: 999999\n", base).total_params, 999'999);
+}
+
+struct TotalCase {
+  const char* model;
+  std::int64_t heads, vocab, extra;  // extra: norms inside attention and biases, of one layer
+};
+
+// Grouped-query models whose layers are all MoE: attention, two norms, router and experts of every
+// layer, input and output embeddings, one norm.
+TEST(ModelShape, TotalParamsOfShippedModelsAddUp) {
+  const TotalCase cases[] = {
+      {"qwen3-30b-a3b", 32, 151'936, 256},         {"qwen3-235b-a22b", 64, 151'936, 256},
+      {"qwen3-coder-480b-a35b", 96, 151'936, 256}, {"mixtral-8x7b", 32, 32'000, 0},
+      {"olmoe-1b-7b", 16, 50'304, 4096},           {"minimax-m2", 48, 200'064, 6144 + 1024 + 256}};
+  for (const TotalCase& expected : cases) {
+    const ModelShape model = read(
+        read_text_file(source_path(std::string("configs/models/") + expected.model + ".yaml")));
+    const std::int64_t hidden = model.hidden_dim, dim = *model.attention.head_dim;
+    const std::int64_t attention =
+        2 * hidden * expected.heads * dim + 2 * hidden * *model.attention.kv_heads * dim;
+    const std::int64_t layer = attention + 2 * hidden + model.num_experts * hidden +
+                               expected.extra + model.num_experts * model.expert_params();
+    EXPECT_EQ(model.total_params, model.num_layers * layer + 2 * expected.vocab * hidden + hidden)
+        << expected.model;
+  }
+}
+
 TEST(ModelShape, RequiredKeysAreNamed) {
   const std::string small = kSmall;
   for (const char* key :
@@ -144,6 +177,7 @@ TEST(ModelShape, RefusesWhatCannotBe) {
       {"gemms_per_expert: 4", "m.yaml:1: gemms_per_expert:", "4 is outside 2 to 3"},
       {"num_moe_layers: 5", "m.yaml:1: num_moe_layers:",
        "num_moe_layers is 5, but must be from 1 to num_layers, which is 4"},
+      {"total_params: 196607", "m.yaml:1: total_params:", "fewer than the 196608 of the experts"},
       {"num_layers: 3", "m.yaml:1", "from 1 to num_layers, which is 3"},
       {"num_layers: 1025", "m.yaml:1: num_layers:", "outside 1 to 1024"},
       {"router: {num_groups: 3}",

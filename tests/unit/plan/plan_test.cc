@@ -112,6 +112,7 @@ TEST(SweepPoint, IdChangesWithEverythingButThePosition) {
   add([](SweepPoint& p) { p.routing.distribution = "zipf"; });
   add([](SweepPoint& p) { p.placement = "round_robin"; });
   add([](SweepPoint& p) { p.redundant_slots = 8; });
+  add([](SweepPoint& p) { p.exchange_unit = ExchangeUnit::rank; });
   add([](SweepPoint& p) { p.transport = "alltoallv"; });
   add([](SweepPoint& p) { p.grouped_gemm = "loop"; });
   add([](SweepPoint& p) { p.dtype = DType::fp32; });

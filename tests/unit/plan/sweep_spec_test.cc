@@ -122,6 +122,26 @@ TEST(SweepSpec, EchoesEveryEffectiveValue) {
   EXPECT_EQ(json["model"]["num_experts"], 8);
 }
 
+TEST(SweepSpec, ExchangeUnitIsAnAxis) {
+  EXPECT_THAT(read(kMinimal).exchange_unit, ElementsAre(ExchangeUnit::assignment));
+  const SweepSpec spec = read(kMinimal + "exchange_unit: [rank, assignment]\n");
+  EXPECT_EQ(sweep_spec_json(spec)["exchange_unit"], Json({"rank", "assignment"}));
+  const Plan plan = make_plan(spec);
+  ASSERT_EQ(plan.points.size(), 4U);
+  EXPECT_EQ(plan.points[0].exchange_unit, ExchangeUnit::rank);
+  EXPECT_EQ(plan.points[1].exchange_unit, ExchangeUnit::assignment);
+  EXPECT_EQ(plan.points[1].index, 1);
+  EXPECT_EQ(point_axes_json(plan.points[0])["exchange_unit"], "rank");
+  EXPECT_THAT(point_label(plan.points[0]), HasSubstr("unit rank"));
+}
+
+TEST(SweepSpec, UnknownExchangeUnitsAreRefused) {
+  EXPECT_THAT(error_of(kMinimal + "exchange_unit: ranks\n"), HasSubstr("(nearest: 'rank')"));
+  EXPECT_THAT(error_of(kMinimal + "exchange_unit: []\n"), HasSubstr("exchange_unit"));
+  EXPECT_THAT(error_of(kMinimal + "exchange_unit: [rank, rank]\n"), HasSubstr("listed twice"));
+  EXPECT_THAT(error_of(kMinimal + "exchange_units: rank\n"), HasSubstr("exchange_unit"));
+}
+
 TEST(SweepSpec, RedundantSlotsBelongToPlacementsWithReplicas) {
   const std::string axes = kMinimal + "placement: [contiguous, eplb]\nredundant_slots: [0, 4]\n";
   const SweepSpec spec = read(axes);

@@ -75,6 +75,32 @@ TEST(Metrics, AreOfOneLayerWhereAPointHasSeveral) {
   EXPECT_FALSE(metric("ffn_gflop_per_s_of_slowest_rank", facts).has_value());
 }
 
+// No rate of copies that were not sent: 6 of 12 by letter B leave, 8 of 16 by A.
+TEST(Metrics, RatesAreOfTheLetterThatIsSent) {
+  SweepPoint point = sample_point(4, 8);
+  const PointWorkload work = sample_workload(point);
+  const PointSummary summary = summarize(even_times(4, 20, 10e-6));
+  for (const ExchangeUnit unit : {ExchangeUnit::assignment, ExchangeUnit::rank}) {
+    point.exchange_unit = unit;
+    const PointFacts facts = {.point = point,
+                              .summary = summary,
+                              .num_groups = 1,
+                              .num_active_ranks = 4,
+                              .traffic = work.traffic,
+                              .ffn = work.ffn,
+                              .slowest_rank_ffn = std::nullopt};
+    const bool by_rank = unit == ExchangeUnit::rank;
+    for (const std::string stage : {"dispatch", "combine"}) {
+      const auto sent =
+          metric(stage + (by_rank ? "_b" : "_a") + "_remote_gb_per_s_per_rank", facts);
+      const auto not_sent =
+          metric(stage + (by_rank ? "_a" : "_b") + "_remote_gb_per_s_per_rank", facts);
+      EXPECT_NEAR(sent.value_or(0), (by_rank ? 6 : 8) * 32 / (4 * 10e-6) / 1e9, 1e-12);
+      EXPECT_FALSE(not_sent.has_value());
+    }
+  }
+}
+
 // Case C12: nothing leaves the rank, so there is no link to have a bandwidth.
 TEST(Metrics, Ep1HasNoLinkBandwidth) {
   const SweepPoint point = sample_point(1, 8);
@@ -110,7 +136,7 @@ TEST(Metrics, AreNeverInfiniteOrNan) {
 }
 
 TEST(Metrics, AllSayTheirUnitAndFormula) {
-  EXPECT_EQ(MetricCatalog::instance().names().size(), 10u);
+  EXPECT_EQ(MetricCatalog::instance().names().size(), 12u);
   for (const std::string& name : MetricCatalog::instance().names()) {
     const MetricEntry& entry = MetricCatalog::instance().at(name);
     EXPECT_FALSE(entry.unit.empty()) << name;

@@ -55,6 +55,27 @@ TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
   EXPECT_EQ(record["load"]["oversubscribed"], false);
 }
 
+// 16 copies by letter A, 12 by B, of 32 bytes.
+TEST(PointRecord, SaysWhichCopiesWereSent) {
+  PointRecordInput input = measured_input(sample_point(4, 8));
+  Json bytes = written_and_read(input)["bytes"];
+  for (const char* direction : {"dispatch", "combine"}) {
+    EXPECT_EQ(bytes[direction]["sent_copies"], 16);
+    EXPECT_EQ(bytes[direction]["sent_bytes"], 16 * 32);
+    EXPECT_EQ(bytes[direction]["metadata_bytes"], 0);
+  }
+  input.point.exchange_unit = ExchangeUnit::rank;
+  input.workload->metadata_bytes = 160;
+  bytes = written_and_read(input)["bytes"];
+  for (const char* direction : {"dispatch", "combine"}) {
+    EXPECT_EQ(bytes[direction]["sent_copies"], 12);
+    EXPECT_EQ(bytes[direction]["sent_bytes"], 12 * 32);
+    EXPECT_EQ(bytes[direction]["a_total_copies"], 16);
+  }
+  EXPECT_EQ(bytes["dispatch"]["metadata_bytes"], 160);
+  EXPECT_EQ(bytes["combine"]["metadata_bytes"], 0);
+}
+
 // Rows of the table are ranks in groups; the record names world ranks.
 TEST(PointRecord, SlowestRankIsAWorldRank) {
   PointRecordInput input = measured_input(sample_point(2, 8));
@@ -168,6 +189,37 @@ TEST(PointRecord, FormulasNameEveryMetric) {
     EXPECT_TRUE(formulas["metrics"].contains(name)) << name;
   }
   EXPECT_EQ(formulas["metrics"]["layer_p50_us"]["better"], "lower");
+}
+
+TEST(PointRecord, CarriesThePlacementScoreAndItsWarnings) {
+  PointRecordInput input = measured_input(sample_point(2, 8));
+  EXPECT_EQ(make_point_record(input)["placement_score"], nullptr);
+  PlacementScore score;
+  score.judged_on = "own trace";
+  score.before = rank_imbalance({{12, 4}, {0, 0}});
+  score.judged = rank_imbalance({{8, 8}, {0, 0}});
+  score.uniform_floor = 1.25;
+  score.skew_wall = {4.0, std::nullopt};
+  score.min_skew_wall = 4.0;
+  score.moved_slots = {3, 0};
+  score.total_moved_slots = 3;
+  score.rebalance_needed = true;
+  score.warnings = {"seen before"};
+  input.workload->placement_score = score;
+  input.warnings = {"another"};
+  const Json record = make_point_record(input);
+  const Json& json = record["placement_score"];
+  EXPECT_EQ(json["before"]["per_layer"], Json::parse("[1.5, null]"));
+  EXPECT_EQ(json["before"]["worst_layer"], 0);
+  EXPECT_EQ(json["judged"]["mean_over_layers"], 1.0);
+  EXPECT_EQ(json["fitted"], nullptr);
+  EXPECT_EQ(json["uniform_floor"], 1.25);
+  EXPECT_EQ(json["skew_wall"],
+            Json::parse(R"({"min": 4.0, "median": null, "per_layer": [4.0, null]})"));
+  EXPECT_EQ(json["moved_slots"]["total"], 3);
+  EXPECT_EQ(json["rebalance_needed"], true);
+  EXPECT_EQ(record["warnings"], Json::parse(R"(["another", "seen before"])"));
+  EXPECT_TRUE(record_formulas().contains("placement_score"));
 }
 
 }  // namespace

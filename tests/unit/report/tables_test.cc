@@ -1,5 +1,7 @@
 #include "report/tables.h"
 
+#include <memory>
+
 #include <gtest/gtest.h>
 
 #include "report/point_record.h"
@@ -62,8 +64,9 @@ TEST(Tables, GoldenText) {
 
 ## tiny, fixed_global: tokens of a group held while EP size varies
 8 experts, top_k 2, expert_io_dim 16, ffn_dim 8
-routing uniform, placement contiguous, redundant_slots 0, transport pairwise, grouped_gemm plain, dtype bf16,
-mapping packed, groups fill, weight_cache flush, layers 1, warmup 0, iterations 20, seed 1, step 0, repeat 0
+routing uniform, placement contiguous, redundant_slots 0, exchange_unit assignment, transport pairwise,
+grouped_gemm plain, dtype bf16, mapping packed, groups fill, weight_cache flush, layers 1, warmup 0, iterations 20,
+seed 1, step 0, repeat 0
 
 Latency and throughput
 (layer: us per layer, slowest rank inside each iteration; cpu: us it computed outside exchanges; /rank: ranks in groups; GB/s of touched weights; slowest: world rank (how often))
@@ -73,18 +76,18 @@ Latency and throughput
    4          8         2       70.0   70.0    -  20.0  114286       28571          0.31       0.15       1     0  0 (100%)
 
 Stages
-(p50 us per layer of the rank slowest in that stage, waiting included; ffn: that rank, us it computed; exch, ffn: % of layer p50; A GB/s: remote dispatch per rank)
-  EP  tok/group  tok/rank  router  count_exchange  permute  dispatch  expert_ffn  combine  unpermute  ffn rank  ffn cpu  exch %  ffn %   A GB/s
-  --  ---------  --------  ------  --------------  -------  --------  ----------  -------  ---------  --------  -------  ------  -----  -------
-   2          8         4    20.0            20.0     20.0      20.0        20.0     20.0       20.0  0 (100%)     10.0    42.9   14.3  6.4e-03
-   4          8         2    10.0            10.0     10.0      10.0        10.0     10.0       10.0  0 (100%)     5.00    42.9   14.3  6.4e-03
+(p50 us per layer of the rank slowest in that stage, waiting included; ffn: that rank, us it computed; exch, ffn: % of layer p50; GB/s: remote dispatch per rank, letter of what is sent)
+  EP  tok/group  tok/rank  router  count_exchange  permute  dispatch  expert_ffn  combine  unpermute  ffn rank  ffn cpu  exch %  ffn %       GB/s
+  --  ---------  --------  ------  --------------  -------  --------  ----------  -------  ---------  --------  -------  ------  -----  ---------
+   2          8         4    20.0            20.0     20.0      20.0        20.0     20.0       20.0  0 (100%)     10.0    42.9   14.3  6.4e-03 A
+   4          8         2    10.0            10.0     10.0      10.0        10.0     10.0       10.0  0 (100%)     5.00    42.9   14.3  6.4e-03 A
 
 Rows per expert (M) and dispatch bytes
-(empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per rank, D per remote rank; calls and MB of a group and layer)
-  EP  tok/group  tok/rank  M mean  P10  median  P90  max  max/mean  empty  rank max/mean  calls   pad   A self  A remote        B        D
-  --  ---------  --------  ------  ---  ------  ---  ---  --------  -----  -------------  -----  ----  -------  --------  -------  -------
-   2          8         4    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5  2.6e-04   2.6e-04  3.8e-04  1.9e-04
-   4          8         2    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5  2.6e-04   2.6e-04  3.8e-04  1.9e-04
+(empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per rank, C per domain, D per remote rank, E per remote domain; calls and MB of a group and layer)
+  EP  tok/group  tok/rank  M mean  P10  median  P90  max  max/mean  empty  rank max/mean  calls   pad   A self  A remote        B  C        D  E
+  --  ---------  --------  ------  ---  ------  ---  ---  --------  -----  -------------  -----  ----  -------  --------  -------  -  -------  -
+   2          8         4    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5  2.6e-04   2.6e-04  3.8e-04  -  1.9e-04  -
+   4          8         2    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5  2.6e-04   2.6e-04  3.8e-04  -  1.9e-04  -
 
 Not measured
   EP8 8 tok/group: skipped: too big
@@ -166,7 +169,22 @@ TEST(Tables, VaryingAxesAreColumnsAndTheRestIsHeading) {
   EXPECT_NE(line_with(text, "layer p50").find("routing"), std::string::npos);
   EXPECT_EQ(line_with(text, "layer p50").find("placement"), std::string::npos);
   EXPECT_EQ(count_of(text, "zipf(zipf_alpha=1.2)"), 3);
-  EXPECT_NE(text.find("placement contiguous, redundant_slots 0, transport"), std::string::npos);
+  EXPECT_NE(text.find("placement contiguous, redundant_slots 0, exchange_unit"), std::string::npos);
+}
+
+TEST(Tables, PlacementsFromTwoFilesAreTold) {
+  const auto with_file = [](const std::string& name) {
+    PlacementMap map;
+    map.file = "dir/" + name;
+    map.file_checksum = "0123456789abcdef";
+    SweepPoint point = sample_point(4, 8);
+    point.placement = "map";
+    point.placement_map = std::make_shared<const PlacementMap>(map);
+    return make_point_record(measured_input(point));
+  };
+  const std::string text = report_text({run_of({with_file("a.yaml"), with_file("b.yaml")})});
+  EXPECT_NE(text.find("map(a.yaml 01234567)"), std::string::npos) << text;
+  EXPECT_NE(text.find("map(b.yaml 01234567)"), std::string::npos) << text;
 }
 
 TEST(Tables, AlternatingSlowRanksAreCalledThat) {

@@ -36,8 +36,16 @@ TEST_P(EveryPlacement, gives_every_expert_a_slot_and_shares_slots_evenly) {
   for (const int num_experts : {1, 8, 30, 128, 256}) {
     for (const int ep_size : {1, 2, 3, 6, 8, 32, 300}) {
       const int redundant = least_redundancy(GetParam(), num_experts, ep_size);
-      const Placement placement =
-          make_placement(GetParam(), {num_experts, ep_size, redundant, 7, 1});
+      std::vector<int> listed(static_cast<std::size_t>(num_experts + redundant));
+      for (std::size_t slot = 0; slot < listed.size(); ++slot) {
+        listed[slot] = static_cast<int>(slot * 7 % static_cast<std::size_t>(num_experts));
+      }
+      const Placement placement = make_placement(GetParam(), {.num_experts = num_experts,
+                                                              .ep_size = ep_size,
+                                                              .redundant_slots = redundant,
+                                                              .seed = 7,
+                                                              .layer = 1,
+                                                              .listed_slots = listed});
       ASSERT_EQ(placement.num_slots(), num_experts + redundant);
       std::vector<int> owners(static_cast<std::size_t>(num_experts), 0);
       int slot = 0;
@@ -185,13 +193,6 @@ TEST(Slots, that_cannot_be_dealt_are_refused_with_what_would_do) {
   EXPECT_THAT(slot_refusal(without).value(), HasSubstr("has no replicas"));
   EXPECT_THROW(make_placement("eplb", {128, 6}), RunError);
   EXPECT_THROW(make_placement("contiguous", {128, 6, 4}), RunError);
-}
-
-TEST(Placement, says_what_it_was_fitted_on) {
-  SweepPoint point = slots_point(8, 4, 0);
-  EXPECT_EQ(placement_fitted_on(point), "own trace (in-sample)");
-  point.placement = "random";
-  EXPECT_EQ(placement_fitted_on(point), std::nullopt);
 }
 
 // Binomial: 4 sigma of 100'000 tokens over r replicas.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sample_points.h"
+
 namespace epsweep {
 namespace {
 
@@ -38,6 +40,14 @@ TEST(TraceCache, forgets_what_was_used_longest_ago) {
   EXPECT_EQ(cache.of(point_of(64), 1).experts.data(), second);
   // More than fits at all is drawn all the same.
   EXPECT_EQ(cache.of(point_of(4096), 0).num_tokens, 4096);
+}
+
+// 8 tokens of 2 experts are 64 bytes: a quarter of 256.
+TEST(Trace, RefusedAboveAQuarterOfTheMachine) {
+  const SweepPoint point = sample_point("uniform", 8, 2, 8);
+  EXPECT_EQ(trace_refusal(point, 256), std::nullopt);
+  ASSERT_TRUE(trace_refusal(point, 252).has_value());
+  EXPECT_NE(trace_refusal(point, 252)->find("8 tokens x top_k 2 x 4 bytes"), std::string::npos);
 }
 
 }  // namespace

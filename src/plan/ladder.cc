@@ -1,0 +1,54 @@
+#include "plan/ladder.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace epsweep {
+
+std::string LadderStop::beyond() const {
+  return fmt::format("beyond {} tokens: {} stopped the series", at_tokens, to_string(kind));
+}
+
+Json ladder_stop_json(const std::optional<LadderStop>& stop) {
+  if (!stop.has_value()) return nullptr;
+  return {
+      {"kind", to_string(stop->kind)}, {"at_tokens", stop->at_tokens}, {"reason", stop->reason}};
+}
+
+std::string series_key(const SweepPoint& point) {
+  Json axes = point_axes_json(point);
+  axes.erase("index");
+  if (point.concurrency.mode != ConcurrencyMode::listed) {
+    axes.erase("tokens");
+    axes.erase("tokens_global");
+  }
+  return to_json_line(axes);
+}
+
+void LadderStops::add(const SweepPoint& point, LadderStop stop) {
+  const std::string key = series_key(point);
+  const auto found = by_series_.find(key);
+  if (found != by_series_.end() && found->second.at_tokens <= stop.at_tokens) return;
+  by_series_.insert_or_assign(key, std::move(stop));
+}
+
+std::optional<LadderStop> LadderStops::below(const SweepPoint& point) const {
+  const auto found = by_series_.find(series_key(point));
+  if (found == by_series_.end() || point.tokens_global() <= found->second.at_tokens) {
+    return std::nullopt;
+  }
+  return found->second;
+}
+
+std::optional<LadderStop> latency_stop(const SweepPoint& point, double layer_p50_us) {
+  if (!point.latency_objective_us || layer_p50_us <= *point.latency_objective_us) {
+    return std::nullopt;
+  }
+  return LadderStop{.kind = StopKind::latency_objective,
+                    .at_tokens = point.tokens_global(),
+                    .reason = fmt::format("layer p50 {:.1f} us exceeds the objective of {} us",
+                                          layer_p50_us, *point.latency_objective_us)};
+}
+
+}  // namespace epsweep

@@ -1,0 +1,124 @@
+// What exchange unit `rank` must give, to the bit, worked out from a run with unit `assignment`.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/bfloat16.h"
+#include "cpu/row_kernels.h"
+#include "support/layer_fixture.h"
+
+namespace epsweep {
+
+// The results that came back for a layer's assignments, and their router weights.
+struct AssignmentRows {
+  std::vector<float> rows;     // [own tokens * top_k][cols]
+  std::vector<float> weights;  // [own tokens * top_k]
+};
+
+// Keeps what weighted_reduce() is given, one entry per layer, and forwards everything.
+class RecordingOps final : public TokenOps {
+ public:
+  explicit RecordingOps(TokenOps& inner) : inner_(inner) {}
+
+  void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
+              std::span<const std::int32_t> prescribed, Buffer& own_choice,
+              Buffer& weights) override {
+    inner_.router(lane, op, x, gate, prescribed, own_choice, weights);
+  }
+  void scatter_rows(Lane& lane, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
+                    std::span<const std::int32_t> position, std::int64_t row_bytes,
+                    Buffer& out) override {
+    inner_.scatter_rows(lane, in, in_stride_bytes, repeat, position, row_bytes, out);
+  }
+  void gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
+                   std::int64_t row_bytes, Buffer& out) override {
+    inner_.gather_rows(lane, in, source, row_bytes, out);
+  }
+  void move_rows(Lane& lane, const MoveRows& op, const Buffer& in, Buffer& out) override {
+    inner_.move_rows(lane, op, in, out);
+  }
+  void activation(Lane& lane, Activation kind, DType dtype, std::int64_t rows, std::int64_t cols,
+                  const Buffer& in, Buffer& out) override {
+    inner_.activation(lane, kind, dtype, rows, cols, in, out);
+  }
+  void weighted_reduce(Lane& lane, DType dtype, int top_k, std::span<const std::int32_t> position,
+                       const Buffer& weights, std::int64_t cols, const Buffer& in,
+                       Buffer& out) override {
+    AssignmentRows layer;
+    for (const std::int32_t row : position) {
+      for (std::int64_t c = 0; c < cols; ++c) {
+        const auto at = static_cast<std::size_t>(row * cols + c);
+        layer.rows.push_back(dtype == DType::fp32 ? in.as<float>()[at]
+                                                  : float_of_bf16(in.as<std::uint16_t>()[at]));
+      }
+    }
+    layer.weights.assign(weights.as<float>().begin(), weights.as<float>().end());
+    of_layer.push_back(std::move(layer));
+    inner_.weighted_reduce(lane, dtype, top_k, position, weights, cols, in, out);
+  }
+  void segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in, Buffer& out) override {
+    inner_.segment_reduce(lane, op, in, out);
+  }
+
+  std::vector<AssignmentRows> of_layer;
+
+ private:
+  TokenOps& inner_;
+};
+
+class RecordingBackend final : public Backend {
+ public:
+  RecordingBackend()
+      : inner_(make_cpu_backend({.num_threads = 1, .memory_bytes = 0, .local_rank = 0})),
+        ops_(inner_->token_ops()) {}
+
+  BackendInfo describe() const override { return inner_->describe(); }
+  std::unique_ptr<Lane> make_lane() override { return inner_->make_lane(); }
+  std::unique_ptr<Timeline> make_timeline(int num_marks) override {
+    return inner_->make_timeline(num_marks);
+  }
+  Buffer make_buffer(std::int64_t bytes) override { return inner_->make_buffer(bytes); }
+  void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) override {
+    inner_->copy_to_host(from, to, bytes);
+  }
+  void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) override {
+    inner_->copy_from_host(from, to, bytes);
+  }
+  void poison(Buffer& buffer) override { inner_->poison(buffer); }
+  TokenOps& token_ops() override { return ops_; }
+
+  const std::vector<AssignmentRows>& of_layer() const { return ops_.of_layer; }
+
+ private:
+  std::unique_ptr<Backend> inner_;
+  RecordingOps ops_;
+};
+
+// One token's row with unit `rank`: its assignments' rows, weighted and added in order of choice
+// for each destination rank, stored as the dtype, and these sums added by ascending rank. Uses the
+// backend's own multiply-add, which is free to fuse.
+inline std::vector<float> row_of_unit_rank(const SweepPoint& point, const AssignmentRows& all,
+                                           std::int64_t token,
+                                           std::span<const int> rank_of_choice) {
+  const auto cols = static_cast<std::size_t>(point.model.expert_io_dim);
+  std::vector<float> row(cols);
+  for (int rank = 0; rank < point.ep_size; ++rank) {
+    if (std::ranges::find(rank_of_choice, rank) == rank_of_choice.end()) continue;
+    std::vector<float> partial(cols);
+    for (std::size_t j = 0; j < rank_of_choice.size(); ++j) {
+      if (rank_of_choice[j] != rank) continue;
+      const auto assignment = static_cast<std::size_t>(token) * rank_of_choice.size() + j;
+      add_scaled_row(all.weights[assignment], all.rows.data() + assignment * cols,
+                     std::ssize(partial), partial.data());
+    }
+    for (std::size_t c = 0; c < cols; ++c) {
+      row[c] += point.dtype == DType::fp32 ? partial[c] : float_of_bf16(bf16_of_float(partial[c]));
+    }
+  }
+  return row;
+}
+
+}  // namespace epsweep
