@@ -2,12 +2,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "plan/sweep_point.h"
 #include "workload/distribution.h"
+#include "workload/skew_target.h"
 
 namespace epsweep {
 
@@ -25,6 +27,13 @@ struct Trace {
 
 // Equal keys mean equal traces.
 std::string trace_key(const SweepPoint& point);
+
+// What the search found for a layer of a point whose routing asks for max_over_mean: once per
+// process and trace. Absent where it does not, or where there are no tokens. Throws ConfigError.
+std::optional<SkewProbe> solved_skew(const SweepPoint& point, int layer);
+
+// What the point's recording says about itself. Throws ConfigError where it cannot be read.
+std::vector<RoutingNote> routing_notes(const SweepPoint& point);
 
 // The point's distribution, ready to draw; what draw_trace() asks token by token. Throws
 // ConfigError where parameters or a recorded file do not fit.
