@@ -29,6 +29,7 @@ struct PlanSection {
 std::vector<PlanSection> plan_sections();
 
 PlanSection rows_section();
+PlanSection skew_section();
 
 // One number where all ranks have it: "8"; "13..12" or the vector where they differ.
 std::string range_text(const std::vector<std::int64_t>& values);

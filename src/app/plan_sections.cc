@@ -7,7 +7,7 @@
 namespace epsweep {
 
 std::vector<PlanSection> plan_sections() {
-  return {rows_section()};
+  return {rows_section(), skew_section()};
 }
 
 std::string range_text(const std::vector<std::int64_t>& values) {

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/plan_notes.h"
 #include "app/plan_section.h"
 #include "base/text.h"
 
@@ -106,6 +107,7 @@ Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limi
   }
   return {{"experiment", sweep_spec_json(spec)},
           {"plan_checksum", hex64(plan.fingerprint)},
+          {"notes", plan_notes_json(plan_notes(plan))},
           {"points", std::move(points)}};
 }
 
@@ -137,7 +139,7 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
     }
     text += fmt::format("\n{}\n", sections[s].legend);
   }
-  return text + fitted_note(plan);
+  return text + fitted_note(plan) + plan_notes_text(plan_notes(plan));
 }
 
 }  // namespace epsweep

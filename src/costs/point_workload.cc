@@ -33,6 +33,20 @@ std::vector<std::int64_t> rows_of_rank(const std::vector<std::int64_t>& rows_per
           rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1]};
 }
 
+// The layers' searches are over: their traces were drawn.
+std::optional<RealisedSkew> realised_skew(const SweepPoint& point) {
+  const std::optional<double> asked = asked_max_over_mean(point.routing);
+  if (!asked) return std::nullopt;
+  RealisedSkew skew{.asked = *asked, .param = skew_param(point)};
+  for (int layer = 0; layer < point.layers; ++layer) {
+    const std::optional<SolvedSkew> solved = solved_skew(point, layer);
+    if (!solved) return std::nullopt;  // no tokens
+    skew.values.push_back(solved->param);
+    skew.max_over_mean.push_back(solved->max_over_mean);
+  }
+  return skew;
+}
+
 }  // namespace
 
 PointWorkloadSum::PointWorkloadSum(const SweepPoint& point)
@@ -68,6 +82,7 @@ PointWorkload PointWorkloadSum::finish() {
       weight_bytes_per_rank(point_.model, point_.dtype, sum_.slots_per_rank);
   sum_.memory = memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_);
   sum_.routing_checksum = routing_.value();
+  sum_.realised_skew = realised_skew(point_);
   return std::move(sum_);
 }
 

@@ -38,10 +38,10 @@ std::string trace_key(const SweepPoint& point) {
                      point.seed, point.routing.label());
 }
 
-std::optional<SkewProbe> solved_skew(const SweepPoint& point, int layer) {
+std::optional<SolvedSkew> solved_skew(const SweepPoint& point, int layer) {
   if (!asked_max_over_mean(point.routing) || point.tokens_global() == 0) return std::nullopt;
   static std::mutex mutex;
-  static std::map<std::string, SkewProbe> solved;
+  static std::map<std::string, SolvedSkew> solved;
   const std::lock_guard lock(mutex);
   const std::string key = fmt::format("{} layer={}", trace_key(point), layer);
   const auto found = solved.find(key);
@@ -57,15 +57,13 @@ TokenRouter make_token_router(const SweepPoint& point, int layer) {
                                   num_experts, point.model.name));
   }
   const Distribution& distribution = entry_of(point);
-  Routing routing = point.routing;
-  if (asked_max_over_mean(routing)) {
-    const std::optional<SkewProbe> skew = solved_skew(point, layer);
-    const RoutingContext context = context_of(point, layer, routing);
-    // Without tokens any value will do.
-    const double value = skew ? skew->param : distribution.skew.range(context).even;
-    routing = with_skew(routing, distribution.skew.param, value);
-  }
-  return distribution.make(context_of(point, layer, routing));
+  const RoutingContext context = context_of(point, layer, point.routing);
+  if (!asked_max_over_mean(point.routing)) return distribution.make(context);
+  return make_solved_router(distribution, context, solved_skew(point, layer));
+}
+
+const std::string& skew_param(const SweepPoint& point) {
+  return entry_of(point).skew.param;
 }
 
 std::vector<RoutingNote> routing_notes(const SweepPoint& point) {

@@ -30,7 +30,10 @@ std::string trace_key(const SweepPoint& point);
 
 // What the search found for a layer of a point whose routing asks for max_over_mean: once per
 // process and trace. Absent where it does not, or where there are no tokens. Throws ConfigError.
-std::optional<SkewProbe> solved_skew(const SweepPoint& point, int layer);
+std::optional<SolvedSkew> solved_skew(const SweepPoint& point, int layer);
+
+// The parameter that the search is for.
+const std::string& skew_param(const SweepPoint& point);
 
 // What the point's recording says about itself. Throws ConfigError where it cannot be read.
 std::vector<RoutingNote> routing_notes(const SweepPoint& point);
