@@ -16,25 +16,29 @@ std::size_t line_of(std::string_view text, std::size_t byte) {
   return static_cast<std::size_t>(std::count(text.begin(), end, '\n')) + 1;
 }
 
-// Looks at keys and nesting while a text is parsed, and throws at the first that may not be.
-template <typename J>
-class ShapeWatch {
+// Looks at keys and nesting before anything is built, and throws at the first that may not be. Not
+// a parser callback: the library's goes through all earlier members whenever one ends.
+class ShapeCheck {
  public:
-  ShapeWatch(const std::string& where, std::size_t max_keys) : where_(where), max_keys_(max_keys) {}
+  ShapeCheck(const std::string& where, std::size_t max_keys) : where_(where), max_keys_(max_keys) {}
 
-  void see(int depth, typename J::parse_event_t event, const J& value) {
-    using Event = typename J::parse_event_t;
-    if (depth > kMaxJsonDepth) {
-      throw ConfigError(fmt::format("{}: nested more than {} deep", where_, kMaxJsonDepth));
-    }
-    if (event == Event::object_start) open_objects_.emplace_back();
-    if (event == Event::object_end) open_objects_.pop_back();
-    if (event == Event::key) see_key(value.template get_ref<const std::string&>());
+  // The library's names for what it meets; false ends the pass.
+  bool null() { return true; }
+  bool boolean(bool) { return true; }
+  bool number_integer(std::int64_t) { return true; }
+  bool number_unsigned(std::uint64_t) { return true; }
+  bool number_float(double, const std::string&) { return true; }
+  bool string(std::string&) { return true; }
+  template <typename Bytes>
+  bool binary(Bytes&) {
+    return true;
   }
-
- private:
-  void see_key(const std::string& key) {
-    std::set<std::string>& keys = open_objects_.back();
+  bool start_object(std::size_t) { return open(); }
+  bool start_array(std::size_t) { return open(); }
+  bool end_object() { return close(); }
+  bool end_array() { return close(); }
+  bool key(std::string& key) {
+    std::set<std::string>& keys = keys_of_open_.back();
     if (!keys.insert(key).second) {
       throw ConfigError(
           fmt::format("{}: key '{}' appears twice in one object", where_, key.substr(0, 80)));
@@ -42,22 +46,38 @@ class ShapeWatch {
     if (keys.size() > max_keys_) {
       throw ConfigError(fmt::format("{}: an object with more than {} keys", where_, max_keys_));
     }
+    return true;
+  }
+  // The parser itself says what is wrong.
+  template <typename Error>
+  bool parse_error(std::size_t, const std::string&, const Error&) {
+    return false;
+  }
+
+ private:
+  bool open() {
+    if (keys_of_open_.size() >= kMaxJsonDepth) {
+      throw ConfigError(fmt::format("{}: nested more than {} deep", where_, kMaxJsonDepth));
+    }
+    keys_of_open_.emplace_back();
+    return true;
+  }
+  bool close() {
+    keys_of_open_.pop_back();
+    return true;
   }
 
   std::string where_;
   std::size_t max_keys_;
-  std::vector<std::set<std::string>> open_objects_;
+  std::vector<std::set<std::string>> keys_of_open_;  // of arrays none
 };
 
 template <typename J>
 J parse(std::string_view text, const std::string& where, std::size_t max_keys) {
-  ShapeWatch<J> watch(where, max_keys);
-  const auto callback = [&watch](int depth, typename J::parse_event_t event, J& value) {
-    watch.see(depth, event, value);
-    return true;
-  };
+  ShapeCheck check(where, max_keys);
+  J::sax_parse(text.begin(), text.end(), &check);
   try {
-    return J::parse(text.begin(), text.end(), callback);
+    return J::parse(text.begin(), text.end());
   } catch (const nlohmann::detail::exception& error) {
     std::size_t byte = 0;
     if (const auto* place = dynamic_cast<const typename J::parse_error*>(&error)) {

@@ -16,7 +16,7 @@ using SortedJson = nlohmann::json;
 
 // Nesting and keys of one object beyond these are refused: writing out deeper values would
 // overflow the stack, and objects of Json take time in the square of their keys.
-inline constexpr int kMaxJsonDepth = 100;
+inline constexpr std::size_t kMaxJsonDepth = 100;
 inline constexpr std::size_t kMaxJsonKeys = 10'000;
 
 // Throws ConfigError naming `where`, the line and what is wrong; a repeated key is an error.

@@ -39,7 +39,7 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   std::size_t best_distance = SIZE_MAX;
   for (const std::string& candidate : candidates) {
-    const auto [shorter, longer] = std::minmax(word.size(), candidate.size());
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
     if ((longer - shorter) * 3 > longer * 2) continue;  // too far whatever the letters
     const std::size_t distance = edit_distance(word, candidate);
     if (distance * 3 <= std::max(word.size(), candidate.size()) * 2 && distance < best_distance) {

@@ -12,6 +12,8 @@ namespace epsweep {
 namespace {
 
 constexpr int kMaxPoints = 100'000;
+// Of all points: each has a copy of the counts by rank that it was given.
+constexpr double kMaxListedCounts = 2e7;
 
 // The axes that only change what runs, not the load: the innermost ones.
 void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepPoint>& points) {
@@ -64,6 +66,16 @@ void expect_few_points(const SweepSpec& spec) {
   if (points > kMaxPoints) {
     throw ConfigError(fmt::format("{}: the axes make {:.3g} points, more than {}", spec.name,
                                   points, kMaxPoints));
+  }
+  std::size_t longest_list = 0;
+  for (const Concurrency& load : spec.concurrency) {
+    longest_list = std::max(longest_list, load.tokens_per_rank.size());
+  }
+  if (points * static_cast<double>(longest_list) > kMaxListedCounts) {
+    throw ConfigError(
+        fmt::format("{}: {:.3g} points with lists of up to {} tokens_per_rank are more "
+                    "than a plan can hold",
+                    spec.name, points, longest_list));
   }
 }
 

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.h"
@@ -22,6 +23,29 @@ constexpr std::size_t kMaxTreeBytes = 64U << 20;
 
 std::string child_path(const std::string& parent, const std::string& name) {
   return parent.empty() ? name : parent + "." + name;
+}
+
+struct NoHandler final : YAML::EventHandler {
+  using Mark = YAML::Mark;
+  using Style = YAML::EmitterStyle::value;
+  void OnDocumentStart(const Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const Mark&, YAML::anchor_t) override {}
+  void OnAlias(const Mark&, YAML::anchor_t) override {}
+  void OnScalar(const Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::LoadAll() would do, did it not make empty documents without end where a text begins with
+// what belongs to none, such as ", a" (yaml-cpp 0.7).
+bool has_second_document(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  YAML::Parser parser(stream);
+  NoHandler handler;
+  return parser.HandleNextDocument(handler) && parser.HandleNextDocument(handler);
 }
 
 struct Converter {
@@ -137,13 +161,13 @@ YamlNode parse_yaml(std::string_view text, const std::string& file) {
         fmt::format("{}: {} bytes, expected at most {} of YAML", file, text.size(), kMaxTextBytes));
   }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      throw ConfigError(
-          fmt::format("{}: holds {} documents, expected one", file, documents.size()));
+    const YAML::Node document = YAML::Load(std::string(text));
+    if (has_second_document(text)) {
+      throw ConfigError(file +
+                        ": expected one document, found 2 documents or text that belongs to none");
     }
     Converter converter{.file = file};
-    return converter.convert(documents.empty() ? YAML::Node() : documents.front(), "", 0);
+    return converter.convert(document, "", 0);
   } catch (const YAML::Exception& error) {
     throw ConfigError(
         fmt::format("{}:{}: not valid YAML: {}", file, error.mark.line + 1, error.msg));

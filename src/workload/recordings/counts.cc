@@ -53,7 +53,7 @@ void compare_totals(const std::vector<CountsRow>& rows, std::vector<RoutingNote>
       {RoutingNote::Kind::warning,
        fmt::format("totals of the recorded layers differ by {:.3g} %, {} to {}: recorded layers {} "
                    "are more than {:g} % from the median, so they did not count the same tokens",
-                   difference * 100, sorted.front(), sorted.back(), layer_list(std::move(far)),
+                   difference * 100, sorted.front(), sorted.back(), layer_list(far),
                    kSuspiciousDifference * 100)});
 }
 
@@ -76,7 +76,7 @@ RecordedCounts counts_of_rows(std::vector<CountsRow> rows) {
     for (auto row = dense; row != rows.end(); ++row) layers.push_back(row->layer);
     counts.notes.push_back({RoutingNote::Kind::note,
                             fmt::format("{} recorded layers of all zeros left out as dense: {}",
-                                        layers.size(), layer_list(std::move(layers)))});
+                                        rows.end() - dense, layer_list(layers))});
     rows.erase(dense, rows.end());
   }
   compare_totals(rows, counts.notes);

@@ -50,7 +50,7 @@ TEST(Json, DeepNestingAndManyKeysAreRefused) {
     }
   };
   EXPECT_EQ(verdict(std::string(100, '[') + std::string(100, ']')), "");
-  EXPECT_NE(verdict(std::string(102, '[') + std::string(102, ']')).find("nested more than 100"),
+  EXPECT_NE(verdict(std::string(101, '[') + std::string(101, ']')).find("nested more than 100"),
             std::string::npos);
   EXPECT_NE(verdict(std::string(1'000'000, '[')).find("nested more than 100"), std::string::npos);
   std::string many = "{";
@@ -59,6 +59,19 @@ TEST(Json, DeepNestingAndManyKeysAreRefused) {
   EXPECT_NE(verdict(many).find("more than 10000 keys"), std::string::npos);
   EXPECT_EQ(parse_sorted_json(many, "x").size(), 10'001U);
   EXPECT_NE(verdict("[1e999]").find("not valid JSON"), std::string::npos);
+}
+
+// Minutes, were all earlier members looked at again whenever one ends.
+TEST(Json, ManyMembersAreReadQuickly) {
+  std::string list = "[", object = "{";
+  for (int i = 0; i < 300'000; ++i) {
+    list += "{},";
+    object += "\"" + std::to_string(i) + "\":[],";
+  }
+  list.back() = ']';
+  object.back() = '}';
+  EXPECT_EQ(parse_json(list, "x").size(), 300'000U);
+  EXPECT_EQ(parse_sorted_json(object, "x").size(), 300'000U);
 }
 
 TEST(Json, ExcerptsAreShortAndWhole) {

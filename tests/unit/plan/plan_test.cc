@@ -150,6 +150,10 @@ TEST(Plan, MorePointsThanAnybodyCouldRunAreRefused) {
   }
   spec.repeats = 25'000;
   EXPECT_EQ(make_plan(spec).points.size(), 100'000U);
+  // Every point would hold the list: 40 GB.
+  spec.concurrency[0] = {.mode = ConcurrencyMode::listed,
+                         .tokens_per_rank = std::vector<std::int64_t>(50'000, 1)};
+  EXPECT_THROW(make_plan(spec), ConfigError);
 }
 
 TEST(Plan, FingerprintFollowsTheSeed) {

@@ -61,6 +61,16 @@ TEST(YamlTree, RefusesTextsThatTakeTooMuchRoom) {
   EXPECT_THAT(error_of([&] { parse(repeated); }), HasSubstr("too large"));
 }
 
+// yaml-cpp 0.7 finds documents in these without end.
+TEST(YamlTree, TextThatBelongsToNothingIsRefused) {
+  for (const char* text : {", a", "]", "}", ", The main job: x\nmodel: y\n", "a: 1\n]\n"}) {
+    EXPECT_THAT(error_of([&] { parse(text); }), HasSubstr("x.yaml")) << text;
+  }
+  EXPECT_EQ(parse("").kind, YamlNode::Kind::null);
+  EXPECT_EQ(parse("# nothing\n").kind, YamlNode::Kind::null);
+  EXPECT_EQ(parse("---\na: 1\n").entries.size(), 1U);
+}
+
 TEST(YamlTree, AnAliasOfItselfIsRefused) {
   EXPECT_THAT(error_of([] { parse("a: &a [*a]\n"); }), HasSubstr("x.yaml:1"));
 }

@@ -173,7 +173,7 @@ TEST(TrtllmRoutes, RanksFollowInsideAnIteration) {
     return SafetensorsFile()
         .add<std::int64_t>("4_7", "I64", {2, 2}, {first, 5, 1, 0})
         .add<std::int64_t>("4_9", "I64", {1, 2}, {3, 4})
-        .add<std::int32_t>("5_7", "I32", {1, 2}, {first, 2})
+        .add<std::int32_t>("5_7", "I32", {1, 2}, {static_cast<int>(first), 2})
         .add<std::int32_t>("5_9", "I32", {2, 2}, {-1, -1, 0, 1})
         .bytes();
   };

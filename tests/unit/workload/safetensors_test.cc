@@ -76,7 +76,7 @@ TEST(Safetensors, BadFilesAreNamedWithTheTensor) {
       {R"({"t":7})", 8, "is not described by an object"},
       {R"([1])", 8, "not a JSON object"},
       {R"({"t":)", 8, "not valid JSON"},
-      {entry("I64", "[2]", "[0,8]"), 8, "shape [2] of I64 needs 16 bytes"},
+      {entry("I64", "[2]", "[0,8]"), 16, "shape [2] of I64 needs 16 bytes"},
       {entry("I64", "[1]", "[0,16]"), 16, "needs 8 bytes, data_offsets have 16"},
       {entry("I64", "[1]", "[0,8]"), 7, "data_offsets holds 8, the file has 7 bytes"},
       {entry("U8", "[1]", "[5,4]"), 8, "not a begin and an end"},
