@@ -9,9 +9,6 @@
 namespace epsweep {
 namespace {
 
-// float32 holds whole numbers up to here.
-constexpr double kExactFloat = 16'777'216;
-
 std::vector<double> read_counts(const Tensor& tensor, const TrtllmMeta& meta) {
   if (tensor.shape != std::vector<std::int64_t>{meta.num_experts}) {
     throw ConfigError(
