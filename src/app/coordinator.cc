@@ -7,6 +7,7 @@
 
 #include "app/experiment.h"
 #include "app/launch_facts.h"
+#include "app/plan_notes.h"
 #include "costs/point_workload.h"
 #include "costs/serving_memory.h"
 
@@ -177,6 +178,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   input.state = verdict.state;
   input.reason = verdict.reason;
   input.workload = workload_of(*rank_point.work);
+  input.warnings = routing_warnings(point);
   input.gemms = gathered.gemms;
   input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;

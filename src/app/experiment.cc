@@ -51,7 +51,7 @@ Catalogs linked_catalogs() {
   const DistributionCatalog& distributions = DistributionCatalog::instance();
   for (const std::string& name : distributions.names()) {
     const Distribution& entry = distributions.at(name);
-    catalogs.distributions.push_back({entry.name, entry.summary, entry.params});
+    catalogs.distributions.push_back({entry.name, entry.summary, entry.params, entry.skew.param});
   }
   const PlacementCatalog& placements = PlacementCatalog::instance();
   for (const std::string& name : placements.names()) {

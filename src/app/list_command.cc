@@ -38,7 +38,10 @@ Section section(const std::string& title, const Registry<Entry>& catalog, Text t
 }
 
 std::string param_text(const ParamSpec& param) {
-  if (param.kind == ParamSpec::Kind::file) return fmt::format("{} (file)", param.name);
+  if (param.kind == ParamSpec::Kind::file) return fmt::format("{} ({})", param.name, param.help);
+  if (param.presence == ParamSpec::Presence::when_said) {
+    return fmt::format("{} (optional: {})", param.name, param.help);
+  }
   return fmt::format("{} (default {}, {} to {})", param.name, param.default_value, param.min,
                      param.max);
 }
@@ -46,7 +49,15 @@ std::string param_text(const ParamSpec& param) {
 std::string distribution_text(const Distribution& entry) {
   std::vector<std::string> params;
   for (const ParamSpec& param : entry.params) params.push_back(param_text(param));
-  return params.empty() ? entry.summary : fmt::format("{}; {}", entry.summary, join(params));
+  std::string text = entry.summary;
+  if (!params.empty()) text += "; " + join(params);
+  if (!entry.skew.param.empty()) {
+    text += fmt::format(
+        "; {} instead of {} asks for the hottest expert's rows over the mean "
+        "(imbalance of ranks follows from EP size and placement)",
+        kMaxOverMean, entry.skew.param);
+  }
+  return text;
 }
 
 Section models() {

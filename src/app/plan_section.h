@@ -33,6 +33,7 @@ PlanSection placement_section();
 PlanSection bytes_section();
 PlanSection memory_section();
 PlanSection serving_section();
+PlanSection skew_section();
 
 // One number where all ranks have it: "8"; "13..12" or the vector where they differ.
 std::string range_text(const std::vector<std::int64_t>& values);

@@ -7,8 +7,8 @@
 namespace epsweep {
 
 std::vector<PlanSection> plan_sections() {
-  return {rows_section(), placement_section(), bytes_section(), memory_section(),
-          serving_section()};
+  return {rows_section(),  skew_section(),   placement_section(),
+          bytes_section(), memory_section(), serving_section()};
 }
 
 std::string range_text(const std::vector<std::int64_t>& values) {

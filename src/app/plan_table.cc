@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/plan_notes.h"
 #include "app/plan_section.h"
 #include "app/planned_ladder.h"
 #include "base/text.h"
@@ -118,6 +119,7 @@ Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limi
   }
   return {{"experiment", sweep_spec_json(spec)},
           {"plan_checksum", hex64(plan.fingerprint)},
+          {"notes", plan_notes_json(plan_notes(plan))},
           {"points", std::move(points)}};
 }
 
@@ -151,7 +153,7 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
     }
     text += fmt::format("\n{}\n", sections[s].legend);
   }
-  return text + fmt::format("{}", fmt::join(notes, ""));
+  return text + fmt::format("{}", fmt::join(notes, "")) + plan_notes_text(plan_notes(plan));
 }
 
 }  // namespace epsweep

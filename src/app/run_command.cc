@@ -9,6 +9,7 @@
 #include "app/coordinator.h"
 #include "app/experiment.h"
 #include "app/launch_facts.h"
+#include "app/plan_notes.h"
 #include "app/plan_table.h"
 #include "app/signals.h"
 #include "base/build_info.h"
@@ -89,6 +90,7 @@ Json run_json(const SweepSpec& spec, const Plan& plan, const RankEngine& engine,
           {"threads_per_rank", engine.describe().num_threads},
           {"injected_faults", command.faults},
           {"experiment", sweep_spec_json(spec)},
+          {"notes", plan_notes_json(plan_notes(plan))},
           {"provenance", provenance_json(hosts, engine.describe().device, command.argv)}};
 }
 
@@ -127,6 +129,7 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
   if (!problem.empty()) throw ConfigError(problem);
   const std::string warning = launch_warning(hosts);
   if (!warning.empty() && world.rank() == 0) log::warn(warning);
+  if (world.rank() == 0) warn_of(plan_notes(plan));
   note_signals();
   Coordinator coordinator(world, hosts, plan, engine, results ? &*results : nullptr);
   const int exit_code = run_points(coordinator);

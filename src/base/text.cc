@@ -39,6 +39,8 @@ std::string nearest(std::string_view word, const std::vector<std::string>& candi
   std::string best;
   std::size_t best_distance = SIZE_MAX;
   for (const std::string& candidate : candidates) {
+    const auto [shorter, longer] = std::minmax({word.size(), candidate.size()});
+    if ((longer - shorter) * 3 > longer * 2) continue;  // too far whatever the letters
     const std::size_t distance = edit_distance(word, candidate);
     if (distance * 3 <= std::max(word.size(), candidate.size()) * 2 && distance < best_distance) {
       best = candidate;
@@ -71,6 +73,9 @@ std::string read_text_file(const std::string& path) {
   if (std::filesystem::is_directory(path, ignored)) {
     throw ConfigError(path + ": is a directory, expected a file");
   }
+  if (std::filesystem::is_character_file(path, ignored)) {  // /dev/zero never ends
+    throw ConfigError(path + ": is a device, expected a file");
+  }
   std::ifstream stream(path, std::ios::binary);
   std::ostringstream text;
   // operator<< fails on an empty file, so the stream states are looked at apart.
@@ -79,6 +84,31 @@ std::string read_text_file(const std::string& path) {
     throw ConfigError(fmt::format("{}: cannot be read: {}", path, std::strerror(errno)));
   }
   return text.str();
+}
+
+std::string path_checksum(const std::string& path) {
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(path, ignored)) return text_checksum(read_text_file(path));
+  Fingerprint folder;
+  for (const std::string& name : file_names(path)) {
+    const std::string file = fmt::format("{}/{}", path, name);
+    for (const std::string& part : {text_checksum(name), text_checksum(read_text_file(file))}) {
+      for (const char c : part) folder.add(static_cast<unsigned char>(c));
+    }
+  }
+  return hex64(folder.value());
+}
+
+std::vector<std::string> file_names(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (entry->is_regular_file(error)) names.push_back(entry->path().filename().string());
+  }
+  if (error) throw ConfigError(fmt::format("{}: cannot be read: {}", folder, error.message()));
+  std::sort(names.begin(), names.end());
+  return names;
 }
 
 }  // namespace epsweep

@@ -26,4 +26,11 @@ std::string text_checksum(std::string_view text);
 // Whole file as text. Throws ConfigError naming the path and the reason.
 std::string read_text_file(const std::string& path);
 
+// Names of the files in a folder, folders left out, sorted. Throws ConfigError.
+std::vector<std::string> file_names(const std::string& folder);
+
+// 16 hex digits over a file's content; of a folder over the names and contents of its files, in
+// name order. Throws ConfigError.
+std::string path_checksum(const std::string& path);
+
 }  // namespace epsweep

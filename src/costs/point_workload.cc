@@ -75,6 +75,20 @@ bool begin_alike(const std::vector<std::int32_t>& a, const std::vector<std::int3
       a.begin(), a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size())), b.begin());
 }
 
+// The layers' searches are over: their traces were drawn.
+std::optional<RealisedSkew> realised_skew(const SweepPoint& point) {
+  const std::optional<double> asked = asked_max_over_mean(point.routing);
+  if (!asked) return std::nullopt;
+  RealisedSkew skew{.asked = *asked, .param = skew_param(point)};
+  for (int layer = 0; layer < point.layers; ++layer) {
+    const std::optional<SolvedSkew> solved = solved_skew(point, layer);
+    if (!solved) return std::nullopt;  // no tokens
+    skew.values.push_back(solved->param);
+    skew.max_over_mean.push_back(solved->max_over_mean);
+  }
+  return skew;
+}
+
 }  // namespace
 
 std::optional<KnownPlaces> places_from_topology(const SweepPoint& point) {
@@ -150,6 +164,7 @@ PointWorkload PointWorkloadSum::finish() {
       memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_, max_copies_);
   sum_.routing_checksum = routing_.value();
   if (score_.num_layers() > 0) sum_.placement_score = score_.finish(seen_before_);
+  sum_.realised_skew = realised_skew(point_);
   return std::move(sum_);
 }
 

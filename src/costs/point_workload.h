@@ -33,6 +33,14 @@ struct KnownPlaces {
 // Of the first group; absent where no topology is declared.
 std::optional<KnownPlaces> places_from_topology(const SweepPoint& point);
 
+// What a routing that asks for max_over_mean got, in each layer.
+struct RealisedSkew {
+  double asked = 0;                   // max_over_mean of rows per expert
+  std::string param;                  // the skew parameter that was searched
+  std::vector<double> values;         // found, [layers]
+  std::vector<double> max_over_mean;  // with it, [layers]
+};
+
 // Of one EP group; the same on every rank.
 struct PointWorkload {
   std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
@@ -48,6 +56,7 @@ struct PointWorkload {
   std::uint64_t routing_checksum = 0;
   std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
   std::optional<PlacementScore> placement_score;   // absent where layers were not scored
+  std::optional<RealisedSkew> realised_skew;       // absent if the routing states its parameters
 };
 
 // Takes the layers one after the other, so that no more than one trace need be kept.

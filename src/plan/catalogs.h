@@ -10,16 +10,25 @@ namespace epsweep {
 // One parameter of a distribution: a key beside `distribution:` in the experiment file.
 struct ParamSpec {
   enum class Kind { number, count, file };
+  // Whether the parameter has its default where the experiment does not give it, or no value.
+  enum class Presence { always, when_said };
   std::string name;
   Kind kind = Kind::number;
   double min = 0, max = 0, default_value = 0;  // of number and count
   std::string help;
+  Presence presence = Presence::always;  // of number and count
 };
+
+// What a skewed distribution may be asked for instead of its skew parameter: rows of the hottest
+// expert over mean rows, realised in the drawn tokens of each layer.
+inline constexpr const char* kMaxOverMean = "max_over_mean";
 
 struct DistributionInfo {
   std::string name;
   std::string summary;
   std::vector<ParamSpec> params;  // a file parameter has no default and is required
+  // The parameter that max_over_mean may stand for; empty where there is none.
+  std::string skew_param = {};
 };
 
 // How a placement fills slots: one for every expert, near-equal shares of them on all ranks; or

@@ -11,6 +11,10 @@
 namespace epsweep {
 namespace {
 
+constexpr int kMaxPoints = 100'000;
+// Of all points: each has a copy of the counts by rank that it was given.
+constexpr double kMaxListedCounts = 2e7;
+
 // The axes that only change what runs, not the load: the innermost ones.
 void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepPoint>& points) {
   for (const Routing& routing : spec.routing) {
@@ -51,9 +55,34 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   return point;
 }
 
+// A product of short lists is quickly more than anybody could run, or hold in memory.
+void expect_few_points(const SweepSpec& spec) {
+  double points = spec.repeats;
+  for (const std::size_t size : {spec.mapping.size(), spec.dtype.size(), spec.grouped_gemm.size(),
+                                 spec.ep_sizes.size(), spec.concurrency.size(), spec.routing.size(),
+                                 spec.placement.size(), spec.transport.size()}) {
+    points *= static_cast<double>(size);
+  }
+  if (points > kMaxPoints) {
+    throw ConfigError(fmt::format("{}: the axes make {:.3g} points, more than {}", spec.name,
+                                  points, kMaxPoints));
+  }
+  std::size_t longest_list = 0;
+  for (const Concurrency& load : spec.concurrency) {
+    longest_list = std::max(longest_list, load.tokens_per_rank.size());
+  }
+  if (points * static_cast<double>(longest_list) > kMaxListedCounts) {
+    throw ConfigError(
+        fmt::format("{}: {:.3g} points with lists of up to {} tokens_per_rank are more "
+                    "than a plan can hold",
+                    spec.name, points, longest_list));
+  }
+}
+
 }  // namespace
 
 Plan make_plan(const SweepSpec& spec) {
+  expect_few_points(spec);
   Plan plan;
   SweepPoint point = fixed_part(spec);
   for (point.repeat = 0; point.repeat < spec.repeats; ++point.repeat) {

@@ -17,6 +17,7 @@ struct Plan {
 
 // The product of the axes. EP size is outside the load ladder, so that one set of prepared weights
 // serves neighbours; repeats are outermost, so that repeats of a point are minutes apart.
+// Throws ConfigError for more than 100,000 points.
 Plan make_plan(const SweepSpec& spec);
 
 // Which world ranks do what for one EP size.

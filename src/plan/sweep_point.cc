@@ -1,5 +1,6 @@
 #include "plan/sweep_point.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <numeric>
 
@@ -16,6 +17,11 @@ double Routing::param(const std::string& name) const {
     if (param.name == name) return param.value;
   }
   throw RunError(fmt::format("distribution {} has no parameter {}", distribution, name));
+}
+
+double Routing::param_or(const std::string& name, double otherwise) const {
+  const auto found = std::ranges::find(params, name, &Param::name);
+  return found == params.end() ? otherwise : found->value;
 }
 
 std::string Routing::label() const {

@@ -74,7 +74,9 @@ struct Routing {
   std::string file_checksum;  // of its content: what makes two recordings different
 
   double param(const std::string& name) const;  // throws RunError for a name that is not there
-  std::string label() const;                    // "zipf(zipf_alpha=1.2)"
+  // For parameters that need not be said.
+  double param_or(const std::string& name, double otherwise) const;
+  std::string label() const;  // "zipf(zipf_alpha=1.2)"
 };
 
 // Another trace than the point's own, by what differs from it.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <optional>
 
 #include "base/text.h"
 #include "plan/sweep_spec_parts.h"
@@ -18,6 +19,38 @@ double read_param(const YamlNode& node, const ParamSpec& param) {
       read_count(node, static_cast<std::int64_t>(param.min), static_cast<std::int64_t>(param.max)));
 }
 
+// No routing is more skewed than one that sends every token to the same experts.
+constexpr double kMostSkew = 65'536;
+
+std::vector<std::string> keys_of(const DistributionInfo& info) {
+  std::vector<std::string> keys = {"distribution"};
+  for (const ParamSpec& param : info.params) keys.push_back(param.name);
+  if (!info.skew_param.empty()) keys.push_back(kMaxOverMean);
+  return keys;
+}
+
+// The wanted imbalance, in place of the parameter that makes it.
+Routing::Param read_target(const YamlNode& node, const MapReader& map, const ParamSpec& param) {
+  if (map.find(param.name) != nullptr) {
+    fail_at(node, fmt::format("gives both {} and {}: {} is found so that {} comes true", param.name,
+                              kMaxOverMean, param.name, kMaxOverMean));
+  }
+  return {kMaxOverMean, read_number(map.require(kMaxOverMean), 1, kMostSkew)};
+}
+
+// `map` is absent where the routing is a name alone.
+void read_param(const YamlNode& node, const std::optional<MapReader>& map, const ParamSpec& param,
+                const DistributionInfo& info, Routing& routing) {
+  const auto find = [&map](const std::string& key) { return map ? map->find(key) : nullptr; };
+  if (param.name == info.skew_param && find(kMaxOverMean) != nullptr) {
+    routing.params.push_back(read_target(node, *map, param));
+  } else if (const YamlNode* value = find(param.name)) {
+    routing.params.push_back({param.name, read_param(*value, param)});
+  } else if (param.presence == ParamSpec::Presence::always) {
+    routing.params.push_back({param.name, param.default_value});
+  }
+}
+
 }  // namespace
 
 Routing read_routing(const YamlNode& node, const std::string& file, const Catalogs& catalogs) {
@@ -33,21 +66,20 @@ Routing read_routing(const YamlNode& node, const std::string& file, const Catalo
       .distribution = read_choice(name_node, names), .params = {}, .file = {}, .file_checksum = {}};
   const auto info = std::find_if(catalogs.distributions.begin(), catalogs.distributions.end(),
                                  [&](const auto& one) { return one.name == routing.distribution; });
-  std::vector<std::string> keys = {"distribution"};
-  for (const ParamSpec& param : info->params) keys.push_back(param.name);
-  if (!word_only) MapReader(node, keys);
+  std::optional<MapReader> map;
+  if (!word_only) map.emplace(node, keys_of(*info));
   for (const ParamSpec& param : info->params) {
-    const YamlNode* value = word_only ? nullptr : MapReader(node, keys).find(param.name);
     if (param.kind != ParamSpec::Kind::file) {
-      routing.params.push_back(
-          {param.name, value == nullptr ? param.default_value : read_param(*value, param)});
-    } else if (value != nullptr) {
-      routing.file = path_beside(file, read_word(*value));
-      routing.file_checksum = text_checksum(read_text_file(routing.file));
-    } else {
+      read_param(node, map, param, *info, routing);
+      continue;
+    }
+    const YamlNode* value = map ? map->find(param.name) : nullptr;
+    if (value == nullptr) {
       fail_at(node,
               fmt::format("distribution {} needs the key '{}'", routing.distribution, param.name));
     }
+    routing.file = path_beside(file, read_word(*value));
+    routing.file_checksum = path_checksum(routing.file);
   }
   return routing;
 }

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <sstream>
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "base/error.h"
@@ -14,21 +16,50 @@ namespace {
 
 constexpr int kMaxDepth = 32;
 constexpr int kMaxNodes = 100'000;
+constexpr std::size_t kMaxTextBytes = 4U << 20;
+constexpr std::size_t kMaxKeyBytes = 200;
+// Words and paths of all nodes: aliases repeat what they stand for.
+constexpr std::size_t kMaxTreeBytes = 64U << 20;
 
 std::string child_path(const std::string& parent, const std::string& name) {
   return parent.empty() ? name : parent + "." + name;
 }
 
+struct NoHandler final : YAML::EventHandler {
+  using Mark = YAML::Mark;
+  using Style = YAML::EmitterStyle::value;
+  void OnDocumentStart(const Mark&) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const Mark&, YAML::anchor_t) override {}
+  void OnAlias(const Mark&, YAML::anchor_t) override {}
+  void OnScalar(const Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const Mark&, const std::string&, YAML::anchor_t, Style) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::LoadAll() would do, did it not make empty documents without end where a text begins with
+// what belongs to none, such as ", a" (yaml-cpp 0.7).
+bool has_second_document(std::string_view text) {
+  std::istringstream stream{std::string(text)};
+  YAML::Parser parser(stream);
+  NoHandler handler;
+  return parser.HandleNextDocument(handler) && parser.HandleNextDocument(handler);
+}
+
 struct Converter {
   std::string file;
   int num_nodes = 0;
+  std::size_t num_bytes = 0;
 
   YamlNode convert(const YAML::Node& source, const std::string& path, int depth) {
     YamlNode node;
     node.file = file;
     node.path = path;
     node.line = source.Mark().line + 1;
-    if (depth > kMaxDepth || ++num_nodes > kMaxNodes) {
+    num_bytes += path.size() + (source.IsScalar() ? source.Scalar().size() : 0);
+    if (depth > kMaxDepth || ++num_nodes > kMaxNodes || num_bytes > kMaxTreeBytes) {
       throw ConfigError(fmt::format("{}: nested too deeply or too large", node.where()));
     }
     switch (source.Type()) {
@@ -60,17 +91,21 @@ struct Converter {
 
   void convert_map(const YAML::Node& source, int depth, YamlNode& node) {
     node.kind = YamlNode::Kind::map;
+    std::map<std::string, int> lines;
     for (const auto& pair : source) {
       const int line = pair.first.Mark().line + 1;
       if (!pair.first.IsScalar()) {
         throw ConfigError(fmt::format("{}:{}: a key must be a plain word", file, line));
       }
       const std::string key = pair.first.Scalar();
-      for (const YamlEntry& earlier : node.entries) {
-        if (earlier.key == key) {
-          throw ConfigError(fmt::format("{}:{}: {}: this key already stands on line {}", file, line,
-                                        child_path(node.path, key), earlier.line));
-        }
+      if (key.size() > kMaxKeyBytes) {
+        throw ConfigError(fmt::format("{}:{}: a key longer than {} characters: {}...", file, line,
+                                      kMaxKeyBytes, key.substr(0, 40)));
+      }
+      const auto [earlier, is_new] = lines.emplace(key, line);
+      if (!is_new) {
+        throw ConfigError(fmt::format("{}:{}: {}: this key already stands on line {}", file, line,
+                                      child_path(node.path, key), earlier->second));
       }
       node.entries.push_back(
           {key, line, convert(pair.second, child_path(node.path, key), depth + 1)});
@@ -121,14 +156,18 @@ std::string YamlNode::where() const {
 }
 
 YamlNode parse_yaml(std::string_view text, const std::string& file) {
+  if (text.size() > kMaxTextBytes) {
+    throw ConfigError(
+        fmt::format("{}: {} bytes, expected at most {} of YAML", file, text.size(), kMaxTextBytes));
+  }
   try {
-    const std::vector<YAML::Node> documents = YAML::LoadAll(std::string(text));
-    if (documents.size() > 1) {
-      throw ConfigError(
-          fmt::format("{}: holds {} documents, expected one", file, documents.size()));
+    const YAML::Node document = YAML::Load(std::string(text));
+    if (has_second_document(text)) {
+      throw ConfigError(file +
+                        ": expected one document, found 2 documents or text that belongs to none");
     }
     Converter converter{.file = file};
-    return converter.convert(documents.empty() ? YAML::Node() : documents.front(), "", 0);
+    return converter.convert(document, "", 0);
   } catch (const YAML::Exception& error) {
     throw ConfigError(
         fmt::format("{}:{}: not valid YAML: {}", file, error.mark.line + 1, error.msg));

@@ -32,7 +32,8 @@ struct YamlEntry {
 };
 
 // Throws ConfigError on syntax errors, duplicate keys, keys that are not scalars, several
-// documents in one file, nesting deeper than 32 or more than 100,000 nodes (aliases expanded).
+// documents in one file, nesting deeper than 32, more than 100,000 nodes or 64 MiB (aliases
+// expanded), texts above 4 MiB, keys above 200 characters.
 YamlNode parse_yaml(std::string_view text, const std::string& file);
 
 // Applies "dotted.path=value" (value in YAML flow syntax). Missing maps on the way are made; a list

@@ -91,6 +91,9 @@ struct PointRecordInput {
 // Rows per expert or per rank, as plans and records show them.
 Json row_summary_json(const RowSummary& rows);
 
+// Asked and realised skew by layer; null where the routing states its parameters.
+Json realised_skew_json(const std::optional<RealisedSkew>& skew);
+
 // World ranks that are in a group, ascending: the row order of timing tables.
 std::vector<int> active_ranks(const GroupLayout& layout);
 

@@ -5,11 +5,13 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/registry.h"
 #include "plan/catalogs.h"
 #include "plan/model_shape.h"
 #include "plan/sweep_point.h"
+#include "workload/routing_note.h"
 
 namespace epsweep {
 
@@ -38,12 +40,28 @@ enum class Foresight {
   recorded,         // nothing: there are no others
 };
 
+// Values of a skew parameter: from as even as the distribution gets to as skewed as it gets.
+struct SkewRange {
+  double even = 0, most = 0;
+};
+
+// How a distribution can be asked for by its outcome, max_over_mean: the parameter to search, and
+// where. More of it means more skew, as far as chance allows.
+struct SkewKnob {
+  std::string param;  // empty where the distribution has none
+  SkewRange (*range)(const RoutingContext& context) = nullptr;
+};
+
 struct Distribution {
   std::string name;
   std::string summary;
   std::vector<ParamSpec> params;
   // Throws ConfigError for parameters or files that do not fit the model.
   TokenRouter (*make)(const RoutingContext& context) = nullptr;
+  SkewKnob skew = {};
+  // What recorded data say about themselves; absent where there is nothing to say. Throws what
+  // make() throws about the file.
+  std::vector<RoutingNote> (*notes)(const RoutingContext& context) = nullptr;
   Foresight foresight = Foresight::sampled;
 };
 

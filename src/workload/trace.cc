@@ -1,11 +1,32 @@
 #include "workload/trace.h"
 
+#include <map>
+#include <mutex>
+
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/random.h"
 
 namespace epsweep {
+namespace {
+
+const Distribution& entry_of(const SweepPoint& point) {
+  return DistributionCatalog::instance().at(point.routing.distribution);
+}
+
+RoutingContext context_of(const SweepPoint& point, int layer, const Routing& routing) {
+  return {.num_experts = point.model.num_experts,
+          .top_k = point.model.top_k,
+          .num_tokens = point.tokens_global(),
+          .layer = layer,
+          .step = point.step,
+          .seed = point.seed,
+          .routing = &routing,
+          .model = &point.model};
+}
+
+}  // namespace
 
 std::string trace_key(const SweepPoint& point) {
   const ModelShape& model = point.model;
@@ -17,16 +38,38 @@ std::string trace_key(const SweepPoint& point) {
                      point.seed, point.routing.label());
 }
 
+std::optional<SolvedSkew> solved_skew(const SweepPoint& point, int layer) {
+  if (!asked_max_over_mean(point.routing) || point.tokens_global() == 0) return std::nullopt;
+  static std::mutex mutex;
+  static std::map<std::string, SolvedSkew> solved;
+  const std::lock_guard lock(mutex);
+  const std::string key = fmt::format("{} layer={}", trace_key(point), layer);
+  const auto found = solved.find(key);
+  if (found != solved.end()) return found->second;
+  return solved.emplace(key, solve_skew(entry_of(point), context_of(point, layer, point.routing)))
+      .first->second;
+}
+
 TokenRouter make_token_router(const SweepPoint& point, int layer) {
   const int num_experts = point.model.num_experts, top_k = point.model.top_k;
   if (top_k < 1 || top_k > num_experts) {
     throw ConfigError(fmt::format("top_k {} is outside 1..{}, the number of experts of {}", top_k,
                                   num_experts, point.model.name));
   }
-  return DistributionCatalog::instance()
-      .at(point.routing.distribution)
-      .make({num_experts, top_k, point.tokens_global(), layer, point.step, point.seed,
-             &point.routing, &point.model});
+  const Distribution& distribution = entry_of(point);
+  const RoutingContext context = context_of(point, layer, point.routing);
+  if (!asked_max_over_mean(point.routing)) return distribution.make(context);
+  return make_solved_router(distribution, context, solved_skew(point, layer));
+}
+
+const std::string& skew_param(const SweepPoint& point) {
+  return entry_of(point).skew.param;
+}
+
+std::vector<RoutingNote> routing_notes(const SweepPoint& point) {
+  const Distribution& distribution = entry_of(point);
+  if (distribution.notes == nullptr) return {};
+  return distribution.notes(context_of(point, 0, point.routing));
 }
 
 Trace draw_trace(const SweepPoint& point, int layer) {

@@ -9,6 +9,7 @@
 
 #include "plan/sweep_point.h"
 #include "workload/distribution.h"
+#include "workload/skew_target.h"
 
 namespace epsweep {
 
@@ -26,6 +27,16 @@ struct Trace {
 
 // Equal keys mean equal traces.
 std::string trace_key(const SweepPoint& point);
+
+// What the search found for a layer of a point whose routing asks for max_over_mean: once per
+// process and trace. Absent where it does not, or where there are no tokens. Throws ConfigError.
+std::optional<SolvedSkew> solved_skew(const SweepPoint& point, int layer);
+
+// The parameter that the search is for.
+const std::string& skew_param(const SweepPoint& point);
+
+// What the point's recording says about itself. Throws ConfigError where it cannot be read.
+std::vector<RoutingNote> routing_notes(const SweepPoint& point);
 
 // The point's distribution, ready to draw; what draw_trace() asks token by token. Throws
 // ConfigError where parameters or a recorded file do not fit.

@@ -25,6 +25,8 @@ const bool registered = DistributionCatalog::instance().add(
      "the model's own router chooses, groups and selection bias included; the same in every step",
      {},
      make,
+     {},
+     nullptr,
      Foresight::sampled_by_gate});
 
 }  // namespace

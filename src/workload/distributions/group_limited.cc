@@ -189,7 +189,7 @@ const bool registered = DistributionCatalog::instance().add(
     {"group_limited",
      "uniform, or lognormal_blocks with sigmas, within the best topk_groups of the model's expert "
      "groups",
-     sigma_params({}), make});
+     sigma_params({}), make, sigma_scale_knob()});
 
 }  // namespace
 }  // namespace epsweep

@@ -1,5 +1,6 @@
 #include "workload/distributions/load_router.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -75,6 +76,11 @@ std::vector<double> hot_set_loads(const RoutingContext& context, std::span<const
     loads[static_cast<std::size_t>(expert)] = hot_picks / num_hot;
   }
   return loads;
+}
+
+SkewRange hot_fraction_range(const RoutingContext& context, std::int64_t num_hot) {
+  const double even = static_cast<double>(num_hot) / context.num_experts;
+  return {even, std::min(1.0, static_cast<double>(num_hot) / context.top_k)};
 }
 
 }  // namespace epsweep

@@ -31,4 +31,8 @@ std::vector<std::int32_t> shuffled(const RandomStream& stream, int size);
 std::vector<double> hot_set_loads(const RoutingContext& context, std::span<const std::int32_t> hot,
                                   double hot_fraction, const std::string& hot_name);
 
+// What hot_fraction may be with that many hot experts: from all experts alike to hot experts in
+// every token, or no others left.
+SkewRange hot_fraction_range(const RoutingContext& context, std::int64_t num_hot);
+
 }  // namespace epsweep

@@ -15,7 +15,7 @@ TokenRouter make(const RoutingContext& context) {
 const bool registered = DistributionCatalog::instance().add(
     {"lognormal_blocks",
      "loads like a trained model's: lognormal, with neighbouring experts hot together",
-     sigma_params({.block = 0.5, .subblock = 0.2, .expert = 0.6}), make});
+     sigma_params({.block = 0.5, .subblock = 0.2, .expert = 0.6}), make, sigma_scale_knob()});
 
 }  // namespace
 }  // namespace epsweep

@@ -1,89 +1,42 @@
-// Expert loads from a file of recorded counts per layer and expert.
-#include <algorithm>
+// Expert loads from recorded counts per layer and expert.
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <mutex>
-#include <vector>
+#include <tuple>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/json.h"
 #include "base/text.h"
 #include "workload/distributions/load_router.h"
+#include "workload/recordings/trtllm.h"
 
 namespace epsweep {
 namespace {
 
-struct Counts {
-  std::size_t num_experts = 0;
-  std::vector<std::vector<double>> layers;  // rows that are not all zero: dense layers have zeros
-};
-
-// Sums of that many stay exact enough in doubles; anything larger is not a count.
-constexpr double kMaxCount = 1e15;
-
-double read_count(const Json& value, const std::string& path, std::size_t row, std::size_t column) {
-  const auto refuse = [&](const char* what) {
-    throw ConfigError(fmt::format("{}: logical_count row {}, column {} (both from 0): {} {}", path,
-                                  row, column, to_json_line(value), what));
-  };
-  if (!value.is_number()) refuse("is not a number");
-  const auto count = value.get<double>();
-  if (count < 0) refuse("is negative");
-  if (count > kMaxCount) refuse("is too large for a count");
-  return count;
+RecordedCounts read_counts(const std::string& path, const Cut& cut) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return read_trtllm_counts(path, cut);
+  return read_sglang_counts(read_text_file(path), path, cut);
 }
 
-std::vector<double> read_row(const Json& row, const std::string& path, std::size_t index) {
-  if (!row.is_array() || row.empty()) {
-    throw ConfigError(
-        fmt::format("{}: logical_count row {} (from 0) is not a list of counts, one "
-                    "for each expert",
-                    path, index));
-  }
-  std::vector<double> counts;
-  for (const Json& value : row) counts.push_back(read_count(value, path, index, counts.size()));
-  return counts;
-}
-
-Counts read_counts(const std::string& path) {
-  const Json root = parse_json(read_text_file(path), path);
-  if (!root.is_object() || !root.contains("logical_count") || !root["logical_count"].is_array() ||
-      root["logical_count"].empty()) {
-    throw ConfigError(path +
-                      ": expected {\"logical_count\": [[counts of a layer's experts], ...]}");
-  }
-  Counts counts;
-  std::size_t index = 0;
-  for (const Json& json : root["logical_count"]) {
-    std::vector<double> row = read_row(json, path, index);
-    if (index == 0) counts.num_experts = row.size();
-    if (row.size() != counts.num_experts) {
-      throw ConfigError(fmt::format(
-          "{}: logical_count row {} (from 0) has {} columns, the rows before it have {}", path,
-          index, row.size(), counts.num_experts));
-    }
-    const bool dense = std::all_of(row.begin(), row.end(), [](double count) { return count == 0; });
-    if (!dense) counts.layers.push_back(std::move(row));
-    ++index;
-  }
-  return counts;
-}
-
-// Each file is read once per process; many points and layers ask for it.
-const Counts& counts_of(const std::string& path) {
+// Each recording is read once per process; many points and layers ask for it.
+const RecordedCounts& counts_of(const Routing& routing) {
   static std::mutex mutex;
-  static std::map<std::string, Counts> files;
+  static std::map<std::tuple<std::string, std::int64_t, std::int64_t>, RecordedCounts> recordings;
+  const Cut cut = {.skip = static_cast<std::int64_t>(routing.param_or("skip_iterations", 0)),
+                   .max = static_cast<std::int64_t>(routing.param_or("max_iterations", 0))};
   const std::lock_guard lock(mutex);
-  const auto found = files.find(path);
-  return found != files.end() ? found->second
-                              : files.emplace(path, read_counts(path)).first->second;
+  const auto key = std::make_tuple(routing.file, cut.skip, cut.max);
+  const auto found = recordings.find(key);
+  if (found != recordings.end()) return found->second;
+  return recordings.emplace(key, read_counts(routing.file, cut)).first->second;
 }
 
 TokenRouter make(const RoutingContext& context) {
   const std::string& path = context.routing->file;
-  const Counts& counts = counts_of(path);
+  const RecordedCounts& counts = counts_of(*context.routing);
   if (counts.num_experts != static_cast<std::size_t>(context.num_experts)) {
     throw ConfigError(fmt::format("{}: counts of {} experts, the model has {}", path,
                                   counts.num_experts, context.num_experts));
@@ -98,12 +51,32 @@ TokenRouter make(const RoutingContext& context) {
   return route_by_load(context, counts.layers[layer]);
 }
 
+std::vector<RoutingNote> notes(const RoutingContext& context) {
+  const RecordedCounts& counts = counts_of(*context.routing);
+  std::vector<RoutingNote> notes = counts.notes;
+  if (counts.top_k && *counts.top_k != context.top_k) {
+    notes.push_back({RoutingNote::Kind::warning,
+                     fmt::format("recorded with {} experts per token, the model has {}",
+                                 *counts.top_k, context.top_k)});
+  }
+  return notes;
+}
+
+constexpr auto kWhenSaid = ParamSpec::Presence::when_said;
+
 const bool registered = DistributionCatalog::instance().add(
     {"recorded_counts",
-     "loads recorded per layer and expert; layer l is the l-th row that is not all zero",
+     "loads recorded per layer and expert; layer l is the l-th that is not all zero",
      {{"counts_file", ParamSpec::Kind::file, 0, 0, 0,
-       "JSON {\"logical_count\": [layers][experts]}"}},
-     make});
+       "JSON {\"logical_count\": [layers][experts] or [steps][layers][experts]}, or a folder of "
+       "TensorRT-LLM expert statistics"},
+      {"skip_iterations", ParamSpec::Kind::count, 0, 1e9, 0,
+       "recorded steps or iterations left out at the start", kWhenSaid},
+      {"max_iterations", ParamSpec::Kind::count, 1, 1e9, 0, "how many of the rest are used",
+       kWhenSaid}},
+     make,
+     {},
+     notes});
 
 }  // namespace
 }  // namespace epsweep

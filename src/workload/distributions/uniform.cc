@@ -16,6 +16,8 @@ const bool registered =
                                          "every expert equally likely; ranks are uneven by chance",
                                          {},
                                          make,
+                                         {},
+                                         nullptr,
                                          Foresight::uniform});
 
 }  // namespace

@@ -7,6 +7,8 @@
 namespace epsweep {
 namespace {
 
+constexpr double kMaxAlpha = 8;
+
 // The i-th most popular expert, i from 1, has load i^-zipf_alpha; the popularity order is drawn
 // anew for each layer.
 TokenRouter make(const RoutingContext& context) {
@@ -22,8 +24,11 @@ TokenRouter make(const RoutingContext& context) {
 const bool registered = DistributionCatalog::instance().add(
     {"zipf",
      "load of the i-th most popular expert is i^-zipf_alpha; popularity order random per layer",
-     {{"zipf_alpha", ParamSpec::Kind::number, 0, 8, 1.0, "exponent; 0 is uniform"}},
-     make});
+     {{"zipf_alpha", ParamSpec::Kind::number, 0, kMaxAlpha, 1.0, "exponent; 0 is uniform"}},
+     make,
+     {"zipf_alpha", [](const RoutingContext&) {
+        return SkewRange{0, kMaxAlpha};
+      }}});
 
 }  // namespace
 }  // namespace epsweep

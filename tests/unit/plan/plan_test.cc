@@ -139,6 +139,23 @@ TEST(Plan, IsTheProductOfTheAxesWithRepeatsOutermost) {
   for (int i = 0; i < 8; ++i) EXPECT_EQ(plan.points[static_cast<std::size_t>(i)].index, i);
 }
 
+TEST(Plan, MorePointsThanAnybodyCouldRunAreRefused) {
+  SweepSpec spec = small_spec();  // 4 points a repeat
+  spec.repeats = 25'001;
+  try {
+    make_plan(spec);
+    FAIL();
+  } catch (const ConfigError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("s: the axes make 1e+05 points, more than 100000"));
+  }
+  spec.repeats = 25'000;
+  EXPECT_EQ(make_plan(spec).points.size(), 100'000U);
+  // Every point would hold the list: 40 GB.
+  spec.concurrency[0] = {.mode = ConcurrencyMode::listed,
+                         .tokens_per_rank = std::vector<std::int64_t>(50'000, 1)};
+  EXPECT_THROW(make_plan(spec), ConfigError);
+}
+
 TEST(Plan, FingerprintFollowsTheSeed) {
   SweepSpec spec = small_spec();
   const std::uint64_t first = make_plan(spec).fingerprint;

@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include "base/error.h"
@@ -28,7 +29,14 @@ SpecSources sources() {
                                .min = 0,
                                .max = 10,
                                .default_value = 1,
-                               .help = ""}}},
+                               .help = ""},
+                              {.name = "skip",
+                               .kind = ParamSpec::Kind::count,
+                               .min = 0,
+                               .max = 9,
+                               .help = "",
+                               .presence = ParamSpec::Presence::when_said}},
+                             "zipf_alpha"},
                             {"k_hot",
                              "",
                              {{.name = "num_hot",
@@ -239,6 +247,48 @@ TEST(SweepSpec, TopKMustBeBetweenOneAndTheExperts) {
   }
   EXPECT_EQ(read(kMinimal, {"model.top_k=8"}).model.top_k, 8);
   EXPECT_EQ(read(kMinimal, {"model.top_k=1"}).model.top_k, 1);
+}
+
+std::string routing_text(const std::string& routing) {
+  return kMinimal.substr(0, kMinimal.find("routing:")) + "routing: " + routing + "\n";
+}
+
+TEST(SweepSpecRouting, MaxOverMeanStandsForTheSkewParameter) {
+  const SweepSpec spec = read(routing_text("{distribution: zipf, max_over_mean: 3.5}"));
+  EXPECT_EQ(spec.routing[0].label(), "zipf(max_over_mean=3.5)");
+  EXPECT_EQ(routing_json(spec.routing[0]).dump(), R"({"distribution":"zipf","max_over_mean":3.5})");
+  EXPECT_THAT(
+      error_of(routing_text("{distribution: zipf, max_over_mean: 3, zipf_alpha: 1}")),
+      AllOf(HasSubstr("x.yaml:5: routing"), HasSubstr("both zipf_alpha and max_over_mean")));
+  EXPECT_THAT(error_of(routing_text("{distribution: zipf, max_over_mean: 0.9}")),
+              HasSubstr("routing.max_over_mean: 0.9 is outside 1 to"));
+  // Distributions without a skew parameter do not know the key.
+  EXPECT_THAT(error_of(routing_text("{distribution: k_hot, max_over_mean: 3}")),
+              HasSubstr("routing.max_over_mean: unknown key"));
+  EXPECT_THAT(error_of(kMinimal + "max_over_mean: 3\n"), HasSubstr("it belongs under 'routing'"));
+}
+
+TEST(SweepSpecRouting, ParametersThatNeedNotBeSaidHaveNoValueThen) {
+  EXPECT_EQ(read(routing_text("zipf")).routing[0].label(), "zipf(zipf_alpha=1)");
+  const Routing said = read(routing_text("{distribution: zipf, skip: 0}")).routing[0];
+  EXPECT_EQ(said.label(), "zipf(zipf_alpha=1 skip=0)");
+  EXPECT_EQ(said.param_or("skip", 5), 0);
+  EXPECT_EQ(read(kMinimal).routing[0].param_or("skip", 5), 5);
+}
+
+TEST(SweepSpecRouting, AFileMayBeAFolder) {
+  const std::filesystem::path folder = ::testing::TempDir() + "epsweep_spec_folder";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "a") << "one";
+  const auto checksum = [&] {
+    return read(routing_text(
+                    fmt::format("{{distribution: recorded, counts_file: {}}}", folder.string())))
+        .routing[0]
+        .file_checksum;
+  };
+  const std::string before = checksum();
+  std::ofstream(folder / "a") << "two";
+  EXPECT_NE(checksum(), before);
 }
 
 }  // namespace

@@ -49,6 +49,39 @@ TEST(YamlTree, RefusesNestingAndAliasesThatExplode) {
   EXPECT_THAT(error_of([&] { parse(bomb); }), HasSubstr("too large"));
 }
 
+TEST(YamlTree, RefusesTextsThatTakeTooMuchRoom) {
+  EXPECT_THAT(error_of([] { parse("# " + std::string(5'000'000, 'x')); }),
+              HasSubstr("5000002 bytes, expected at most 4194304"));
+  EXPECT_THAT(error_of([] { parse(std::string(201, 'k') + ": 1\n"); }),
+              HasSubstr("x.yaml:1: a key longer than 200 characters"));
+  EXPECT_EQ(parse(std::string(200, 'k') + ": 1\n").entries.size(), 1U);
+  // 1 MB, repeated by 100 aliases.
+  std::string repeated = "a: &a " + std::string(1'000'000, 'x') + "\nb:\n";
+  for (int i = 0; i < 100; ++i) repeated += "- *a\n";
+  EXPECT_THAT(error_of([&] { parse(repeated); }), HasSubstr("too large"));
+}
+
+// yaml-cpp 0.7 finds documents in these without end.
+TEST(YamlTree, TextThatBelongsToNothingIsRefused) {
+  for (const char* text : {", a", "]", "}", ", The main job: x\nmodel: y\n", "a: 1\n]\n"}) {
+    EXPECT_THAT(error_of([&] { parse(text); }), HasSubstr("x.yaml")) << text;
+  }
+  EXPECT_EQ(parse("").kind, YamlNode::Kind::null);
+  EXPECT_EQ(parse("# nothing\n").kind, YamlNode::Kind::null);
+  EXPECT_EQ(parse("---\na: 1\n").entries.size(), 1U);
+}
+
+TEST(YamlTree, AnAliasOfItselfIsRefused) {
+  EXPECT_THAT(error_of([] { parse("a: &a [*a]\n"); }), HasSubstr("x.yaml:1"));
+}
+
+// A minute, were each key compared with all before it.
+TEST(YamlTree, ManyKeysAreReadQuickly) {
+  std::string text;
+  for (int i = 0; i < 90'000; ++i) text += "k" + std::to_string(i) + ": 1\n";
+  EXPECT_EQ(parse(text).entries.size(), 90'000U);
+}
+
 TEST(YamlTree, OverridesWinAndMakeMissingMaps) {
   YamlNode root = parse("a: {b: 1}\nl: [1, 2]\n");
   apply_override(root, "a.b=2");

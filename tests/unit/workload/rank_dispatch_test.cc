@@ -215,7 +215,7 @@ TEST(RankDispatch, ReceiverRepeatsCopiesInExpertOrder) {
 TEST(RankDispatch, CopiesAreLetterB) {
   for (std::uint64_t number = 0; number < kNumWorlds; ++number) {
     const World world = random_world(number);
-    const Traffic traffic = count_traffic(world.trace, world.placement, world.ranges, 2);
+    const Traffic traffic = count_layer(world.trace, world.placement, world.ranges, 2).traffic;
     std::int64_t copies = 0, own = 0;
     for (std::size_t rank = 0; rank < world.plans.size(); ++rank) {
       copies += world.plans[rank].num_sent_copies();

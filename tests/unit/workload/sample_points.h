@@ -20,6 +20,7 @@ inline Routing default_routing(const std::string& distribution) {
   Routing routing;
   routing.distribution = distribution;
   for (const ParamSpec& spec : DistributionCatalog::instance().at(distribution).params) {
+    if (spec.presence == ParamSpec::Presence::when_said) continue;
     if (spec.kind != ParamSpec::Kind::file) {
       routing.params.push_back({spec.name, spec.default_value});
     } else {
@@ -34,6 +35,13 @@ inline void set_param(Routing& routing, const std::string& name, double value) {
   for (Routing::Param& param : routing.params) {
     if (param.name == name) param.value = value;
   }
+}
+
+// For max_over_mean instead of the distribution's skew parameter.
+inline void ask_for(Routing& routing, double max_over_mean) {
+  const std::string skew = DistributionCatalog::instance().at(routing.distribution).skew.param;
+  std::erase_if(routing.params, [&](const Routing::Param& param) { return param.name == skew; });
+  routing.params.push_back({kMaxOverMean, max_over_mean});
 }
 
 inline SweepPoint sample_point(const std::string& distribution, int num_experts, int top_k,
