@@ -1,0 +1,41 @@
+# The CUDA engine is part of the program where its toolkit and NCCL are; EPSWEEP_CUDA=ON insists.
+# Found without the toolkit's compiler, its headers still serve tests/hostcuda.
+set(EPSWEEP_CUDA AUTO CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO for where nvcc is found")
+set(EPSWEEP_CUDA_ARCHITECTURES "80;90;100" CACHE STRING "GPU architectures to compile for")
+
+find_package(CUDAToolkit QUIET)
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+
+set(epsweep_cuda_missing)
+if(NOT CUDAToolkit_FOUND)
+  list(APPEND epsweep_cuda_missing "the CUDA toolkit (nvcc on PATH, or CUDAToolkit_ROOT)")
+endif()
+if(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
+  list(APPEND epsweep_cuda_missing "NCCL (nccl.h and libnccl; NCCL_INCLUDE_DIR, NCCL_LIBRARY)")
+endif()
+
+set(EPSWEEP_WITH_CUDA OFF)
+if(EPSWEEP_CUDA STREQUAL "OFF")
+  message(STATUS "CUDA engine: not built (EPSWEEP_CUDA=OFF)")
+elseif(NOT epsweep_cuda_missing)
+  set(EPSWEEP_WITH_CUDA ON)
+  message(STATUS "CUDA engine: toolkit ${CUDAToolkit_VERSION}, NCCL in ${NCCL_INCLUDE_DIR}")
+elseif(EPSWEEP_CUDA STREQUAL "ON")
+  list(JOIN epsweep_cuda_missing "; " epsweep_cuda_missing)
+  message(FATAL_ERROR "EPSWEEP_CUDA=ON, but not found: ${epsweep_cuda_missing}")
+else()
+  list(JOIN epsweep_cuda_missing "; " epsweep_cuda_missing)
+  message(STATUS "CUDA engine: not built, not found: ${epsweep_cuda_missing}")
+endif()
+
+if(EPSWEEP_WITH_CUDA)
+  add_library(epsweep_cuda_libraries INTERFACE)
+  # SYSTEM: the toolkit's headers do not pass our warnings.
+  target_include_directories(epsweep_cuda_libraries SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS}
+                                                                     ${NCCL_INCLUDE_DIR})
+  if(NOT CMAKE_CUDA_COMPILER)
+    set(CMAKE_CUDA_ARCHITECTURES ${EPSWEEP_CUDA_ARCHITECTURES})
+  endif()
+  enable_language(CUDA)
+endif()

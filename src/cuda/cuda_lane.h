@@ -1,0 +1,43 @@
+// A CUDA stream as a lane, and events as its marks.
+#pragma once
+
+#include <vector>
+
+#include "cuda/handles.h"
+#include "device/lane.h"
+#include "device/timeline.h"
+
+namespace epsweep::cuda {
+
+class CudaLane final : public Lane {
+ public:
+  CudaLane() : stream_(make_stream()) {}
+  void synchronize() override { EPS_CUDA(cudaStreamSynchronize(stream_.get())); }
+  cudaStream_t stream() const { return stream_.get(); }
+
+ private:
+  StreamHandle stream_;
+};
+
+// Every lane of this backend is a CudaLane.
+inline cudaStream_t stream_of(Lane& lane) {
+  return static_cast<CudaLane&>(lane).stream();
+}
+
+// All events exist from the start. Times are event distances from mark 0, whose place on the host's
+// clock is the reading taken when it was enqueued: differences between marks are the device's own
+// (half a microsecond), their place on the host's clock is late by the launch delay of mark 0.
+class EventTimeline final : public Timeline {
+ public:
+  explicit EventTimeline(int num_marks);
+  void mark(Lane& lane, MarkId id) override;
+  void wait(Lane& lane, MarkId id) override;
+  double at(MarkId id) const override;
+  double cpu_at(MarkId) const override { return 0; }
+
+ private:
+  std::vector<EventHandle> events_;
+  double origin_s_ = 0;
+};
+
+}  // namespace epsweep::cuda

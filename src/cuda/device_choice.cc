@@ -1,0 +1,66 @@
+#include "cuda/device_choice.h"
+
+#include <array>
+
+#include <cuda_runtime_api.h>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "cuda/check.h"
+
+namespace epsweep::cuda {
+namespace {
+
+int count_devices() {
+  int count = 0;
+  const cudaError_t status = cudaGetDeviceCount(&count);
+  if (status == cudaErrorInsufficientDriver) {
+    int driver = 0;
+    cudaDriverGetVersion(&driver);
+    throw ConfigError(
+        driver == 0
+            ? std::string("backend cuda: no NVIDIA driver is loaded on this host")
+            : fmt::format("backend cuda: the driver serves CUDA {}.{}, this program needs {}.{}",
+                          driver / 1000, driver % 1000 / 10, CUDART_VERSION / 1000,
+                          CUDART_VERSION % 1000 / 10));
+  }
+  if (status == cudaErrorNoDevice || (status == cudaSuccess && count == 0)) {
+    throw ConfigError("backend cuda: no GPU is visible on this host (CUDA_VISIBLE_DEVICES?)");
+  }
+  EPS_CUDA(status);
+  return count;
+}
+
+std::string uuid_text(const cudaUUID_t& uuid) {
+  std::string text = "GPU-";
+  for (std::size_t i = 0; i < sizeof(uuid.bytes); ++i) {
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += fmt::format("{:02x}", static_cast<unsigned char>(uuid.bytes[i]));
+  }
+  return text;
+}
+
+}  // namespace
+
+DeviceFacts choose_device(int local_rank) {
+  const int count = count_devices();
+  DeviceFacts facts;
+  facts.index = local_rank % count;
+  EPS_CUDA(cudaSetDevice(facts.index));
+  cudaDeviceProp properties{};
+  EPS_CUDA(cudaGetDeviceProperties(&properties, facts.index));
+  std::size_t free_bytes = 0, total_bytes = 0;
+  EPS_CUDA(cudaMemGetInfo(&free_bytes, &total_bytes));
+  facts.name = properties.name;
+  facts.uuid = uuid_text(properties.uuid);
+  facts.memory_bytes = static_cast<std::int64_t>(total_bytes);
+  facts.free_bytes = static_cast<std::int64_t>(free_bytes);
+  facts.cache_bytes = properties.l2CacheSize;
+  facts.compute_capability = 10 * properties.major + properties.minor;
+  facts.num_multiprocessors = properties.multiProcessorCount;
+  EPS_CUDA(cudaDriverGetVersion(&facts.driver_version));
+  EPS_CUDA(cudaRuntimeGetVersion(&facts.runtime_version));
+  return facts;
+}
+
+}  // namespace epsweep::cuda

@@ -1,0 +1,18 @@
+// Token rows and weights made on the device from the host's counter-based functions. C++17.
+#pragma once
+
+#include <cstdint>
+
+#include <cuda_runtime_api.h>
+
+#include "base/random.h"
+#include "cuda/kernels/element_type.h"
+
+namespace epsweep::cuda {
+
+// out[i] = value begin + i of the payload stream with that unit (workload/payload.h), bit-equal to
+// PayloadMatrix::fill_row() with begin = row * cols. Enqueues.
+void fill_payload(cudaStream_t stream, RandomStream values, std::int64_t begin, float unit,
+                  std::int64_t count, ElementType type, void* out);
+
+}  // namespace epsweep::cuda

@@ -1,0 +1,129 @@
+#include "cuda/matmul.h"
+
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+
+namespace epsweep::cuda {
+namespace {
+
+cudaDataType_t type_of(DType dtype) {
+  return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t cols, int batch) {
+  cublasLtMatrixLayout_t raw = nullptr;
+  check(cublasLtMatrixLayoutCreate(&raw, type_of(dtype), static_cast<std::uint64_t>(rows),
+                                   static_cast<std::uint64_t>(cols), rows),
+        "cublasLtMatrixLayoutCreate");
+  MatrixLayout layout(raw);
+  if (batch == 1) return layout;
+  const std::int32_t count = batch;
+  const std::int64_t stride = rows * cols;
+  check(cublasLtMatrixLayoutSetAttribute(raw, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, &count,
+                                         sizeof(count)),
+        "cublasLtMatrixLayoutSetAttribute(BATCH_COUNT)");
+  check(cublasLtMatrixLayoutSetAttribute(raw, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, &stride,
+                                         sizeof(stride)),
+        "cublasLtMatrixLayoutSetAttribute(STRIDED_BATCH_OFFSET)");
+  return layout;
+}
+
+// Rows of a packed buffer start at multiples of a row only: no more than 16 bytes are promised.
+MatmulPreference make_preference() {
+  cublasLtMatmulPreference_t raw = nullptr;
+  check(cublasLtMatmulPreferenceCreate(&raw), "cublasLtMatmulPreferenceCreate");
+  MatmulPreference preference(raw);
+  const auto workspace = static_cast<std::uint64_t>(kMatmulWorkspaceBytes);
+  check(cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
+                                             &workspace, sizeof(workspace)),
+        "cublasLtMatmulPreferenceSetAttribute(MAX_WORKSPACE_BYTES)");
+  const std::uint32_t alignment = 16;
+  for (const auto operand :
+       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+    check(cublasLtMatmulPreferenceSetAttribute(raw, operand, &alignment, sizeof(alignment)),
+          "cublasLtMatmulPreferenceSetAttribute(MIN_ALIGNMENT)");
+  }
+  return preference;
+}
+
+}  // namespace
+
+void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw RunError(fmt::format("{}: {} (cuBLAS status {})", call, cublasLtGetStatusString(status),
+                             static_cast<int>(status)));
+}
+
+cublasLtHandle_t cublaslt() {
+  static const cublasLtHandle_t handle = [] {
+    cublasLtHandle_t made = nullptr;
+    check(cublasLtCreate(&made), "cublasLtCreate");
+    return made;
+  }();
+  return handle;
+}
+
+std::optional<std::string> refuse_narrow_rows(const GemmShape& shape) {
+  const std::int64_t multiple = 16 / bytes_of(shape.dtype);
+  if (shape.n % multiple == 0 && shape.k % multiple == 0) return std::nullopt;
+  return fmt::format("rows of {} and {} elements are not multiples of 16 bytes", shape.k, shape.n);
+}
+
+std::int64_t algorithm_rows(std::int64_t rows) {
+  for (const std::int64_t bucket : {1, 2, 4, 8, 16, 24, 32, 48, 64}) {
+    if (rows <= bucket) return bucket;
+  }
+  const std::int64_t step = rows <= 512 ? 32 : 128;
+  return (rows + step - 1) / step * step;
+}
+
+Matmul::Matmul(const Shape& shape) : shape_(shape) {
+  cublasLtMatmulDesc_t raw = nullptr;
+  check(cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
+  desc_ = MatmulDesc(raw);
+  const cublasOperation_t transposed = CUBLAS_OP_T;
+  check(cublasLtMatmulDescSetAttribute(raw, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
+                                       sizeof(transposed)),
+        "cublasLtMatmulDescSetAttribute(TRANSA)");
+}
+
+void Matmul::prepare(std::int64_t rows, int batch) {
+  if (rows == 0 || plans_.contains({rows, batch})) return;
+  const auto layouts = [&](std::int64_t of_rows) {
+    return std::array{make_layout(shape_.dtype, shape_.k, shape_.n, batch),
+                      make_layout(shape_.dtype, shape_.k, of_rows, batch),
+                      make_layout(shape_.dtype, shape_.n, of_rows, batch)};
+  };
+  const MatmulPreference preference = make_preference();
+  const auto chosen_for = layouts(algorithm_rows(rows));
+  cublasLtMatmulHeuristicResult_t result{};
+  int found = 0;
+  check(cublasLtMatmulAlgoGetHeuristic(cublaslt(), desc_.get(), chosen_for[0].get(),
+                                       chosen_for[1].get(), chosen_for[2].get(),
+                                       chosen_for[2].get(), preference.get(), 1, &result, &found),
+        "cublasLtMatmulAlgoGetHeuristic");
+  if (found == 0) {
+    throw RunError(
+        fmt::format("cuBLASLt has no algorithm for {} x {} x {}", rows, shape_.n, shape_.k));
+  }
+  auto [w, x, y] = layouts(rows);
+  plans_.emplace(Key{rows, batch}, Plan{std::move(w), std::move(x), std::move(y), result.algo});
+}
+
+void Matmul::run(cudaStream_t stream, std::int64_t rows, const Operands& operands,
+                 Buffer& workspace, int batch) const {
+  const auto plan = plans_.find({rows, batch});
+  EPS_EXPECT(plan != plans_.end(), "a matrix product of rows that were not prepared");
+  const float one = 1, zero = 0;
+  check(cublasLtMatmul(cublaslt(), desc_.get(), &one, operands.w, plan->second.w.get(), operands.x,
+                       plan->second.x.get(), &zero, operands.y, plan->second.y.get(), operands.y,
+                       plan->second.y.get(), &plan->second.algorithm, workspace.data(),
+                       static_cast<std::size_t>(workspace.bytes()), stream),
+        "cublasLtMatmul");
+}
+
+}  // namespace epsweep::cuda

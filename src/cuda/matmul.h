@@ -1,0 +1,73 @@
+// One matrix product of cuBLASLt, prepared once for each number of rows.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "base/dtype.h"
+#include "cuda/handles.h"
+#include "device/buffer.h"
+#include "device/grouped_gemm.h"
+
+namespace epsweep::cuda {
+
+// Throws RunError naming the call; `call` is the text of the expression.
+void check(cublasStatus_t status, const char* call);
+
+// The process's cuBLASLt handle; made at first use, lives as long as the process.
+cublasLtHandle_t cublaslt();
+
+// What cuBLASLt is given to work in; fixed, so that heuristics choose alike for all kernels.
+inline constexpr std::int64_t kMatmulWorkspaceBytes = 32 << 20;
+
+// y[rows][n] = x[rows][k] * w[n][k]^T, row-major, accumulated in fp32. `batch` products at fixed
+// distances, or one. In cuBLAS's column-major words: D (n x rows) = W^T (k x n) * X (k x rows), so
+// the ragged dimension is its n, and every leading dimension is k or n.
+class Matmul {
+ public:
+  struct Shape {
+    std::int64_t n = 0, k = 0;
+    DType dtype = DType::bf16;
+  };
+  struct Operands {
+    const void* x = nullptr;
+    const void* w = nullptr;
+    void* y = nullptr;
+  };
+
+  explicit Matmul(const Shape& shape);
+
+  // Chooses an algorithm and makes the layouts; run() with other rows or batch throws.
+  void prepare(std::int64_t rows, int batch = 1);
+  // Enqueues; `workspace` has kMatmulWorkspaceBytes and belongs to the stream.
+  void run(cudaStream_t stream, std::int64_t rows, const Operands& operands, Buffer& workspace,
+           int batch = 1) const;
+
+ private:
+  struct Plan {
+    MatrixLayout w, x, y;
+    cublasLtMatmulAlgo_t algorithm{};
+  };
+  struct Key {
+    std::int64_t rows;
+    int batch;
+    auto operator<=>(const Key&) const = default;
+  };
+
+  Shape shape_;
+  MatmulDesc desc_;
+  std::map<Key, Plan> plans_;
+};
+
+// Why cuBLAS kernels are not used for a shape: vector loads of 16 bytes, and tensor cores, want
+// rows that are multiples of them.
+std::optional<std::string> refuse_narrow_rows(const GemmShape& shape);
+
+// Rows for which an algorithm is chosen: the smallest of 1, 2, 4, 8, 16, 24, 32, 48, 64, multiples
+// of 32 up to 512 and of 128 above that is not below `rows`. Neighbouring row counts share it, so
+// that a few rows more do not switch algorithms.
+std::int64_t algorithm_rows(std::int64_t rows);
+
+}  // namespace epsweep::cuda

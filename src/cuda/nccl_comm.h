@@ -1,0 +1,39 @@
+// NCCL communicators: one of the world, and parts of it.
+#pragma once
+
+#include <cstdint>
+
+#include <nccl.h>
+
+#include "mpi/comm.h"
+
+namespace epsweep::cuda {
+
+// Throws RunError naming the call; `call` is the text of the expression.
+void check(ncclResult_t status, const char* call);
+
+// Communicators are non-blocking, so that one that hangs can be given up: every call returns when
+// NCCL has taken it, within a time limit. Not freed by the destructor; see close().
+class NcclComm {
+ public:
+  // Collective over the MPI communicator; every rank has set its device.
+  static NcclComm of_world(const Comm& world);
+  // Ranks with the same color share a communicator, ordered by key; a negative color gets an empty
+  // one. Collective over this communicator, with nothing of it under way.
+  NcclComm split(int color, int key) const;
+
+  bool empty() const { return comm_ == nullptr; }
+  ncclComm_t raw() const { return comm_; }
+  // Until the calls made so far are taken. Throws RunError for an error of any rank, or after
+  // kReadyLimitS seconds, when the communicator is aborted.
+  void wait_ready(const char* what) const;
+  // Collective: flushes and frees.
+  void close();
+
+  static constexpr double kReadyLimitS = 300;
+
+ private:
+  ncclComm_t comm_ = nullptr;
+};
+
+}  // namespace epsweep::cuda

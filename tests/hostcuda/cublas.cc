@@ -1,0 +1,262 @@
+// The cuBLASLt and cuBLAS calls that src/cuda makes: arguments are checked the way the library
+// does, products are computed in fp32 when the stream gets to them.
+#include <cstdint>
+#include <cstring>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <cublasLt.h>
+#include <cublas_v2.h>
+
+#include "hostcuda/stream_queue.h"
+
+namespace {
+
+struct Desc {
+  bool transpose_a = false, transpose_b = false;
+};
+struct Layout {
+  cudaDataType_t type;
+  std::int64_t rows, cols, stride;  // column-major; stride between columns
+  std::int32_t batch = 1;
+  std::int64_t batch_stride = 0;
+};
+struct Preference {
+  std::uint64_t workspace = 0;
+};
+
+// What the double writes into an algorithm, to see that the caller passes on what it was given.
+constexpr std::uint64_t kAlgorithm = 0x45505357;
+
+float element(const Layout& layout, const void* data, std::int64_t at) {
+  if (layout.type == CUDA_R_32F) return static_cast<const float*>(data)[at];
+  const auto bits = static_cast<std::uint32_t>(static_cast<const std::uint16_t*>(data)[at]) << 16;
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+void put(const Layout& layout, void* data, std::int64_t at, float value) {
+  if (layout.type == CUDA_R_32F) {
+    static_cast<float*>(data)[at] = value;
+    return;
+  }
+  std::uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const bool nan = (bits & 0x7fffffffU) > 0x7f800000U;
+  bits = nan ? bits | 0x400000U : bits + 0x7fffU + ((bits >> 16) & 1U);
+  static_cast<std::uint16_t*>(data)[at] = static_cast<std::uint16_t>(bits >> 16);
+}
+
+bool aligned(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data) % 16 == 0;
+}
+
+// op(A) is m x k, op(B) k x n, D m x n.
+struct Dims {
+  std::int64_t m, n, k;
+};
+bool dims_of(const Desc& desc, const Layout& a, const Layout& b, const Layout& d, Dims& dims) {
+  dims.m = desc.transpose_a ? a.cols : a.rows;
+  dims.k = desc.transpose_a ? a.rows : a.cols;
+  dims.n = desc.transpose_b ? b.rows : b.cols;
+  const std::int64_t k_of_b = desc.transpose_b ? b.cols : b.rows;
+  return dims.k == k_of_b && d.rows == dims.m && d.cols == dims.n && a.type == b.type &&
+         a.batch == b.batch && a.batch == d.batch;
+}
+
+void multiply(const Desc& desc, const Layout& a, const Layout& b, const Layout& d, const Dims& dims,
+              const void* a_data, const void* b_data, void* d_data) {
+  for (std::int64_t batch = 0; batch < a.batch; ++batch) {
+    for (std::int64_t col = 0; col < dims.n; ++col) {
+      for (std::int64_t row = 0; row < dims.m; ++row) {
+        float sum = 0;
+        for (std::int64_t i = 0; i < dims.k; ++i) {
+          const std::int64_t at_a = desc.transpose_a ? row * a.stride + i : i * a.stride + row;
+          const std::int64_t at_b = desc.transpose_b ? i * b.stride + col : col * b.stride + i;
+          sum += element(a, a_data, at_a + batch * a.batch_stride) *
+                 element(b, b_data, at_b + batch * b.batch_stride);
+        }
+        put(d, d_data, col * d.stride + row + batch * d.batch_stride, sum);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+const char* cublasLtGetStatusString(cublasStatus_t status) {
+  return status == CUBLAS_STATUS_SUCCESS ? "success" : "refused by the host double";
+}
+std::size_t cublasLtGetVersion() {
+  return CUBLAS_VERSION;
+}
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  static int only;
+  *handle = reinterpret_cast<cublasLtHandle_t>(&only);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t* desc, cublasComputeType_t compute,
+                                        cudaDataType_t scale) {
+  if (compute != CUBLAS_COMPUTE_32F || scale != CUDA_R_32F) return CUBLAS_STATUS_NOT_SUPPORTED;
+  *desc = reinterpret_cast<cublasLtMatmulDesc_t>(new Desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
+  delete reinterpret_cast<Desc*>(desc);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
+                                              cublasLtMatmulDescAttributes_t attribute,
+                                              const void* value, std::size_t bytes) {
+  if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool transposed = *static_cast<const cublasOperation_t*>(value) == CUBLAS_OP_T;
+  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) {
+    reinterpret_cast<Desc*>(desc)->transpose_a = transposed;
+  } else if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) {
+    reinterpret_cast<Desc*>(desc)->transpose_b = transposed;
+  } else {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                          std::uint64_t rows, std::uint64_t cols, std::int64_t ld) {
+  if (rows == 0 || cols == 0 || ld < static_cast<std::int64_t>(rows)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
+      new Layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols), ld, 1, 0});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
+  delete reinterpret_cast<Layout*>(layout);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
+                                                cublasLtMatrixLayoutAttribute_t attribute,
+                                                const void* value, std::size_t bytes) {
+  auto& own = *reinterpret_cast<Layout*>(layout);
+  if (attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT && bytes == sizeof(own.batch)) {
+    std::memcpy(&own.batch, value, bytes);
+  } else if (attribute == CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET &&
+             bytes == sizeof(own.batch_stride)) {
+    std::memcpy(&own.batch_stride, value, bytes);
+  } else {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t* preference) {
+  *preference = reinterpret_cast<cublasLtMatmulPreference_t>(new Preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference) {
+  delete reinterpret_cast<Preference*>(preference);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
+                                                    cublasLtMatmulPreferenceAttributes_t attribute,
+                                                    const void* value, std::size_t bytes) {
+  if (attribute != CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return CUBLAS_STATUS_SUCCESS;
+  std::memcpy(&reinterpret_cast<Preference*>(preference)->workspace, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                              cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatmulPreference_t, int wanted,
+                                              cublasLtMatmulHeuristicResult_t results[],
+                                              int* found) {
+  Dims dims{};
+  if (!dims_of(*reinterpret_cast<Desc*>(desc), *reinterpret_cast<Layout*>(a),
+               *reinterpret_cast<Layout*>(b), *reinterpret_cast<Layout*>(d), dims)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  *found = wanted > 0 ? 1 : 0;
+  results[0] = {};
+  std::memcpy(&results[0].algo, &kAlgorithm, sizeof(kAlgorithm));
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
+                              const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
+                              cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
+                              cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
+                              const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t,
+                              cudaStream_t stream) {
+  std::uint64_t mark = 0;
+  std::memcpy(&mark, algorithm, sizeof(mark));
+  if (mark != kAlgorithm || workspace == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  const bool plain =
+      *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
+  if (!plain || c != d || !aligned(a) || !aligned(b) || !aligned(d)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  const Desc own = *reinterpret_cast<Desc*>(desc);
+  const Layout la = *reinterpret_cast<Layout*>(a_layout), lb = *reinterpret_cast<Layout*>(b_layout),
+               ld = *reinterpret_cast<Layout*>(d_layout);
+  Dims dims{};
+  if (!dims_of(own, la, lb, ld, dims)) return CUBLAS_STATUS_INVALID_VALUE;
+  hostcuda::enqueue(stream, [=] {
+    multiply(own, la, lb, ld, dims, a, b, d);
+    return hostcuda::Progress::done;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  static cudaStream_t stream;
+  *handle = reinterpret_cast<cublasHandle_t>(&stream);
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  *reinterpret_cast<cudaStream_t*>(handle) = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Shapes are read at once, pointers when the stream gets to the call: they are device memory.
+cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle, const cublasOperation_t op_a[],
+                                          const cublasOperation_t op_b[], const int m[],
+                                          const int n[], const int k[], const void* alpha,
+                                          const void* const a[], cudaDataType_t type,
+                                          const int lda[], const void* const b[], cudaDataType_t,
+                                          const int ldb[], const void* beta, void* const c[],
+                                          cudaDataType_t, const int ldc[], int groups,
+                                          const int group_size[], cublasComputeType_t) {
+  struct Group {
+    Desc desc;
+    Layout a, b, c;
+    Dims dims;
+  };
+  std::vector<Group> all;
+  for (int g = 0; g < groups; ++g) {
+    const bool plain = static_cast<const float*>(alpha)[g] == 1 &&
+                       static_cast<const float*>(beta)[g] == 0 && group_size[g] == 1;
+    if (!plain || op_a[g] != CUBLAS_OP_T || op_b[g] != CUBLAS_OP_N || n[g] <= 0 || lda[g] < k[g] ||
+        ldb[g] < k[g] || ldc[g] < m[g]) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    all.push_back({.desc = {.transpose_a = true, .transpose_b = false},
+                   .a = {type, k[g], m[g], lda[g]},
+                   .b = {type, k[g], n[g], ldb[g]},
+                   .c = {type, m[g], n[g], ldc[g]},
+                   .dims = {m[g], n[g], k[g]}});
+  }
+  hostcuda::enqueue(*reinterpret_cast<cudaStream_t*>(handle), [all, a, b, c] {
+    for (std::size_t g = 0; g < all.size(); ++g) {
+      multiply(all[g].desc, all[g].a, all[g].b, all[g].c, all[g].dims, a[g], b[g], c[g]);
+    }
+    return hostcuda::Progress::done;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+}  // extern "C"

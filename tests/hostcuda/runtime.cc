@@ -1,0 +1,237 @@
+// The CUDA runtime calls that src/cuda makes, on host memory and the queues of stream_queue.h.
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+#include <string>
+
+#include <cuda_runtime_api.h>
+#include <unistd.h>
+
+#include "hostcuda/stream_queue.h"
+
+// The runtime's opaque handles.
+struct CUstream_st {
+  int number = 0;
+};
+struct CUevent_st {
+  long long recorded = 0;  // times it was enqueued
+  long long passed = 0;    // times a stream went by
+  double time_s = 0;
+};
+
+namespace {
+
+constexpr std::size_t kRedZone = 256;
+constexpr unsigned char kGuard = 0xa5;
+constexpr std::size_t kDeviceBytes = 8ULL << 30;
+
+struct Allocation {
+  std::size_t bytes = 0;
+};
+
+struct Memory {
+  std::map<void*, Allocation> device, pinned;
+  std::size_t used = 0;
+};
+
+Memory& memory() {
+  static Memory instance;
+  return instance;
+}
+
+void check_guards(void* data, std::size_t bytes) {
+  const auto* begin = static_cast<unsigned char*>(data);
+  for (std::size_t i = 0; i < kRedZone; ++i) {
+    if (begin[bytes + i] != kGuard || *(begin - 1 - i) != kGuard) {
+      throw std::logic_error("device memory was written outside an allocation");
+    }
+  }
+}
+
+bool is_pinned(const void* at) {
+  const auto next = memory().pinned.upper_bound(const_cast<void*>(at));
+  if (next == memory().pinned.begin()) return false;
+  const auto& [begin, allocation] = *std::prev(next);
+  return static_cast<const char*>(at) < static_cast<const char*>(begin) + allocation.bytes;
+}
+
+hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
+  return [=] {
+    if (bytes > 0) std::memcpy(to, from, bytes);
+    return hostcuda::Progress::done;
+  };
+}
+
+}  // namespace
+
+namespace hostcuda {
+
+void check_device_memory() {
+  for (const auto& [data, allocation] : memory().device) check_guards(data, allocation.bytes);
+}
+
+}  // namespace hostcuda
+
+extern "C" {
+
+const char* cudaGetErrorString(cudaError_t error) {
+  return error == cudaSuccess ? "no error" : "error of the host double";
+}
+cudaError_t cudaGetDeviceCount(int* count) {
+  *count = 1;
+  return cudaSuccess;
+}
+cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+}
+cudaError_t cudaGetDevice(int* device) {
+  *device = 0;
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  *value = attribute == cudaDevAttrL2CacheSize ? 1 << 16 : 1;
+  return cudaSuccess;
+}
+cudaError_t cudaDriverGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
+  *properties = {};
+  std::strcpy(properties->name, "hostcuda (a test double, no GPU)");
+  // Every rank has a device of its own.
+  properties->uuid.bytes[0] = static_cast<char>(getpid());
+  properties->uuid.bytes[1] = static_cast<char>(getpid() >> 8);
+  properties->uuid.bytes[2] = static_cast<char>(getpid() >> 16);
+  properties->l2CacheSize = 1 << 16;
+  properties->major = 9;
+  properties->multiProcessorCount = 1;
+  properties->totalGlobalMem = kDeviceBytes;
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() {
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  if (memory().used + bytes > kDeviceBytes) return cudaErrorMemoryAllocation;
+  auto* block = static_cast<unsigned char*>(
+      std::aligned_alloc(256, (bytes + 2 * kRedZone + 255) / 256 * 256));
+  if (block == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(block, kGuard, kRedZone);
+  std::memset(block + kRedZone, 0xff, bytes);
+  std::memset(block + kRedZone + bytes, kGuard, kRedZone);
+  *data = block + kRedZone;
+  memory().device[*data] = {bytes};
+  memory().used += bytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaFree(void* data) {
+  if (data == nullptr) return cudaSuccess;
+  hostcuda::drain_all();
+  const auto found = memory().device.find(data);
+  if (found == memory().device.end()) return cudaErrorInvalidValue;
+  check_guards(data, found->second.bytes);
+  memory().used -= found->second.bytes;
+  memory().device.erase(found);
+  std::free(static_cast<unsigned char*>(data) - kRedZone);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  *data = std::malloc(bytes + 1);
+  memory().pinned[*data] = {bytes + 1};
+  return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void* data) {
+  hostcuda::drain_all();
+  memory().pinned.erase(data);
+  std::free(data);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
+  *free_bytes = kDeviceBytes - memory().used;
+  *total_bytes = kDeviceBytes;
+  return cudaSuccess;
+}
+
+// Pageable memory makes a real copy wait for the host: never on a timed path, so refused here.
+cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
+  if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) return cudaErrorInvalidValue;
+  if (kind == cudaMemcpyDeviceToHost && !is_pinned(to)) return cudaErrorInvalidValue;
+  hostcuda::enqueue(stream, copy_step(to, from, bytes));
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  hostcuda::drain_all();
+  if (bytes > 0) std::memcpy(to, from, bytes);
+  return cudaSuccess;
+}
+
+cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  hostcuda::enqueue(stream, [=] {
+    if (bytes > 0) std::memset(to, value, bytes);
+    return hostcuda::Progress::done;
+  });
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  hostcuda::drain(stream);
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  hostcuda::drain(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaDeviceSynchronize() {
+  hostcuda::drain_all();
+  return cudaSuccess;
+}
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st;
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  delete event;
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  const long long number = ++event->recorded;
+  hostcuda::enqueue(stream, [event, number] {
+    event->passed = number;
+    event->time_s = hostcuda::clock_s();
+    return hostcuda::Progress::done;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  hostcuda::enqueue(stream, [event, number = event->recorded] {
+    return event->passed >= number ? hostcuda::Progress::done : hostcuda::Progress::waiting;
+  });
+  return cudaSuccess;
+}
+cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
+  if (start->passed == 0 || end->passed == 0) return cudaErrorInvalidResourceHandle;
+  if (start->passed < start->recorded || end->passed < end->recorded) return cudaErrorNotReady;
+  *ms = static_cast<float>((end->time_s - start->time_s) * 1e3);
+  return cudaSuccess;
+}
+
+}  // extern "C"
