@@ -1,6 +1,7 @@
 // The commands of the program. Each returns an exit code and throws Error for what ends it early.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,7 @@ struct PlanCommand {
   std::string experiment;
   std::vector<std::string> overrides;
   int world_size = 0;     // 0: not said
-  double memory_gib = 0;  // of a rank; 0: not said
+  std::optional<double> memory_gib;  // of a rank
   bool json = false;
 };
 int run(const PlanCommand& command);

@@ -180,7 +180,8 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   input.workload = workload_of(*rank_point.work);
   input.warnings = routing_warnings(point);
   input.gemms = gathered.gemms;
-  input.check = gathered.check;
+  // A check of no tokens says nothing.
+  if (verdict.state != PointState::empty) input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;
   input.harness = gathered.harness;
   if (verdict.state == PointState::measured) {

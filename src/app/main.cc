@@ -53,8 +53,7 @@ struct CommandLine {
     add_experiment(sub, plan.experiment, plan.overrides);
     sub.add_option("--world", plan.world_size, "Ranks of the launch that is planned")
         ->check(CLI::Range(1, 1'000'000));
-    sub.add_option("--memory-gib", plan.memory_gib, "Memory of a rank that points must fit into")
-        ->check(CLI::PositiveNumber);
+    sub.add_option("--memory-gib", plan.memory_gib, "Memory of a rank that points must fit into");
     sub.add_flag("--json", plan.json, "One JSON document instead of tables");
   }
 

@@ -1,5 +1,7 @@
 // The plan's table of what dispatch moves: copies per token by letter, counted and expected, and
 // MB.
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "app/plan_section.h"
@@ -35,7 +37,8 @@ std::string cell(const std::optional<Copies>& copies, double Domains::*letter) {
 // "0.66/4.59" of self and remote copies; the remote ones apart by domain where that is known.
 std::string split_text(double self, double remote, const std::optional<double>& intra) {
   if (!intra.has_value()) return fmt::format("{:.2f}/{:.2f}", self, remote);
-  return fmt::format("{:.2f}/{:.2f}/{:.2f}", self, *intra, remote - *intra);
+  // Both were rounded: a difference of nothing may be a little less.
+  return fmt::format("{:.2f}/{:.2f}/{:.2f}", self, *intra, std::max(0.0, remote - *intra));
 }
 
 std::string a_split(const P& point, const Planned& planned) {

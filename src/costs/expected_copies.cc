@@ -32,7 +32,9 @@ CopiesPerToken::Domains expected_domains(const DestinationRates& rates,
   }
   CopiesPerToken::Domains domains;
   for (std::size_t rank = 0; rank < home_share.size(); ++rank) {
-    const double own = home_share_of_domain[static_cast<std::size_t>(places.domain_of_rank[rank])];
+    // Shares are rounded: all of them together may be a little more than 1.
+    const double own =
+        std::min(1.0, home_share_of_domain[static_cast<std::size_t>(places.domain_of_rank[rank])]);
     domains.a_intra += rates.rows_to_rank[rank] * (own - home_share[rank]);
     domains.a_inter += rates.rows_to_rank[rank] * (1 - own);
     domains.b_intra += rates.hits_of_rank[rank] * (own - home_share[rank]);

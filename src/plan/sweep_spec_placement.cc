@@ -7,7 +7,8 @@
 namespace epsweep {
 namespace {
 
-constexpr std::int64_t kMaxRedundantSlots = 1'000'000;
+// Placing so many takes seconds.
+constexpr std::int64_t kMaxRedundantSlots = 100'000;
 
 // The parts of `placement`, wherever they stand; null where they are not there.
 struct PlacementNodes {
@@ -63,6 +64,12 @@ Policy read_policy(const YamlNode& node, const std::string& experiment_file,
                    const std::vector<PlacementInfo>& known, int num_experts) {
   const auto names = names_where(known, [](const PlacementInfo&) { return true; });
   const bool word_only = node.kind != YamlNode::Kind::map;
+  for (const YamlEntry& entry : node.entries) {
+    if (entry.key != "fit_on" && entry.key != "judge_on" && entry.key != "redundant_slots")
+      continue;
+    fail_at(entry.value,
+            fmt::format("it goes beside 'policies': {{policies: [...], {}: ...}}", entry.key));
+  }
   const std::vector<std::string> keys = {"policy", "file"};
   const std::string name =
       read_choice(word_only ? node : MapReader(node, keys).require("policy"), names);

@@ -51,6 +51,7 @@ std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs)
   };
   for (const std::string& word : concurrency_keys()) offer(word, "concurrency");
   offer("distribution", "routing");
+  for (const char* word : {"policies", "fit_on", "judge_on"}) offer(word, "placement");
   offer(kMaxOverMean, "routing");
   for (const DistributionInfo& info : catalogs.distributions) {
     for (const ParamSpec& param : info.params) offer(param.name, "routing");

@@ -13,6 +13,7 @@ std::vector<std::string> keys_of_distribution(const YamlNode& node, const Catalo
     for (const DistributionInfo& info : catalogs.distributions) {
       if (info.name != entry.value.scalar) continue;
       for (const ParamSpec& param : info.params) keys.push_back(param.name);
+      if (!info.skew_param.empty()) keys.push_back(kMaxOverMean);
     }
   }
   return keys;

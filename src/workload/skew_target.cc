@@ -14,14 +14,6 @@ namespace {
 // Far below what a row can tell.
 constexpr int kBisections = 12;
 
-Routing with_skew(const Routing& routing, const std::string& param, double value) {
-  Routing changed = routing;
-  for (Routing::Param& one : changed.params) {
-    if (one.name == kMaxOverMean) one = {param, value};
-  }
-  return changed;
-}
-
 TokenRouter make_with(const Distribution& distribution, RoutingContext context, double value) {
   const Routing routing = with_skew(*context.routing, distribution.skew.param, value);
   context.routing = &routing;
@@ -75,6 +67,14 @@ SolvedSkew solve_split(const Distribution& distribution, const RoutingContext& c
 
 }  // namespace
 
+Routing with_skew(const Routing& routing, const std::string& param, double value) {
+  Routing changed = routing;
+  for (Routing::Param& one : changed.params) {
+    if (one.name == kMaxOverMean) one = {param, value};
+  }
+  return changed;
+}
+
 SkewSearch search_skew(const std::function<double(double param)>& realised, const SkewRange& range,
                        double target, double tolerance) {
   SkewSearch search;
@@ -110,6 +110,13 @@ SolvedSkew solve_skew(const Distribution& distribution, const RoutingContext& co
       search_skew(realised, distribution.skew.range(context), target, tolerance);
   if (search.found) {
     return {.param = search.found->param, .max_over_mean = search.found->max_over_mean};
+  }
+  if (search.even.max_over_mean == search.most.max_over_mean) {
+    throw ConfigError(fmt::format(
+        "{}, layer {}: max_over_mean stays at {:.3g} whatever {} is: its other parameters leave "
+        "nothing to change",
+        context.routing->label(), context.layer, search.even.max_over_mean,
+        distribution.skew.param));
   }
   if (target < search.even.max_over_mean || target > search.most.max_over_mean) {
     throw ConfigError(fmt::format(

@@ -41,6 +41,9 @@ struct SolvedSkew {
 // What the routing asks for; absent where it says its skew parameter.
 std::optional<double> asked_max_over_mean(const Routing& routing);
 
+// The routing with the parameter in place of max_over_mean.
+Routing with_skew(const Routing& routing, const std::string& param, double value);
+
 // Meets the target of the context's routing in its layer within 1 % or one row, whichever is more.
 // The context has tokens. Throws ConfigError with the bounds where the target is out of reach.
 SolvedSkew solve_skew(const Distribution& distribution, const RoutingContext& context);

@@ -35,13 +35,14 @@ std::int64_t num_sample_tokens(const SweepPoint& point) {
 
 TokenSample draw_sample(const SweepPoint& point, int layer) {
   EPS_EXPECT(foresight_of(point) != Foresight::recorded, "a recording has no further tokens");
-  const SweepPoint large = enlarged(point);
+  const SweepPoint large = enlarged(point_as_solved(point, layer));
   return {.first_token = kFirstToken,
           .trace = draw_tokens(large, layer, {kFirstToken, large.tokens_global()})};
 }
 
 const TokenSample& SampleCache::of(const SweepPoint& point, int layer) {
-  const std::string key = fmt::format("{} layer={}", trace_key(enlarged(point)), layer);
+  const std::string key =
+      fmt::format("{} layer={}", trace_key(enlarged(point_as_solved(point, layer))), layer);
   const auto found = samples_.find(key);
   if (found != samples_.end()) return found->second;
   return samples_.emplace(key, draw_sample(point, layer)).first->second;

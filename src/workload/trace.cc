@@ -50,6 +50,16 @@ std::optional<SolvedSkew> solved_skew(const SweepPoint& point, int layer) {
       .first->second;
 }
 
+SweepPoint point_as_solved(SweepPoint point, int layer) {
+  if (!asked_max_over_mean(point.routing)) return point;
+  const std::optional<SolvedSkew> solved = solved_skew(point, layer);
+  const SkewKnob& skew = entry_of(point).skew;
+  const double value =
+      solved ? solved->param : skew.range(context_of(point, layer, point.routing)).even;
+  point.routing = with_skew(point.routing, skew.param, value);
+  return point;
+}
+
 TokenRouter make_token_router(const SweepPoint& point, int layer) {
   const int num_experts = point.model.num_experts, top_k = point.model.top_k;
   if (top_k < 1 || top_k > num_experts) {

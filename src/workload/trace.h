@@ -32,6 +32,10 @@ std::string trace_key(const SweepPoint& point);
 // process and trace. Absent where it does not, or where there are no tokens. Throws ConfigError.
 std::optional<SolvedSkew> solved_skew(const SweepPoint& point, int layer);
 
+// The point with the parameter that was found for this layer in place of max_over_mean, so that
+// other tokens can be drawn like its own; other points as they are.
+SweepPoint point_as_solved(SweepPoint point, int layer);
+
 // The parameter that the search is for.
 const std::string& skew_param(const SweepPoint& point);
 

@@ -230,5 +230,35 @@ TEST(ImportModel, RefusesAmbiguityAndDenseModels) {
   EXPECT_EQ(run_program("import-model --name x " + dense).exit_code, 2);
 }
 
+TEST(Plan, MemoryLimitsOutOfRangeAreRefused) {
+  const TempDir dir;
+  const std::string file = dir.write("x.yaml", toy_experiment());
+  for (const char* gib : {"nan", "-1", "0", "1e-12", "inf"}) {
+    const ProgramResult result = run_program("plan " + file + " --memory-gib " + gib);
+    EXPECT_EQ(result.exit_code, 2) << gib;
+    EXPECT_THAT(result.err, HasSubstr("is not between")) << gib;
+  }
+}
+
+TEST(Plan, FittedTracesMayAskForTheirSkew) {
+  const Json point = plan_points(toy_experiment(
+      {"routing: {distribution: zipf, max_over_mean: 2}",
+       "placement: {policies: [eplb], fit_on: {distribution: zipf, max_over_mean: 3, step: 1}}"}))
+      [0];
+  EXPECT_EQ(point["fit_on"]["max_over_mean"], 3);
+  EXPECT_TRUE(point["placement_score"].is_object());
+}
+
+TEST(Plan, TraceKeysInTheWrongPlaceAreExplained) {
+  const TempDir dir;
+  const std::string file = dir.write("x.yaml", toy_experiment());
+  const ProgramResult beside =
+      run_program("plan " + file + " --set 'placement={policy: eplb, fit_on: {step: 1}}'");
+  EXPECT_EQ(beside.exit_code, 2);
+  EXPECT_THAT(beside.err, HasSubstr("it goes beside 'policies'"));
+  const ProgramResult above = run_program("plan " + file + " --set 'judge_on={step: 1}'");
+  EXPECT_THAT(above.err, HasSubstr("it belongs under 'placement'"));
+}
+
 }  // namespace
 }  // namespace epsweep

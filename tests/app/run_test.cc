@@ -208,6 +208,7 @@ TEST(Run, CaseC52ZeroTokens) {
   EXPECT_EQ(nothing.result.exit_code, 4) << nothing.result.err;
   EXPECT_EQ(nothing.records.at(0)["state"], "empty");
   EXPECT_TRUE(nothing.records.at(0)["metrics"].is_null());
+  EXPECT_TRUE(nothing.records.at(0)["check"].is_null());
 }
 
 // Case C55: found before anything is exchanged.

@@ -10,8 +10,14 @@
 namespace epsweep {
 
 void TrtllmRoutes::add_rank(std::string_view bytes, const std::string& where) {
+  std::size_t num_tensors = 0;
   for (const Tensor& tensor : read_safetensors(bytes, where)) {
     const IterationLayer key = parse_tensor_name(tensor);
+    // Another set of tensors would put tokens of one layer or iteration into another's place.
+    if (num_ranks_ > 0 && !ids_.contains(key)) {
+      throw ConfigError(tensor.where + ": the files of the ranks before have no such tensor");
+    }
+    ++num_tensors;
     if (tensor.shape.size() != 2 || tensor.shape[1] != model_.top_k) {
       throw ConfigError(fmt::format("{}: shape [{}], expected [tokens,{}] for the model's top_k {}",
                                     tensor.where, fmt::join(tensor.shape, ","), model_.top_k,
@@ -27,6 +33,10 @@ void TrtllmRoutes::add_rank(std::string_view bytes, const std::string& where) {
     }
     std::vector<std::int64_t>& all = ids_[key];
     all.insert(all.end(), ids.begin(), ids.end());
+  }
+  if (num_tensors != ids_.size()) {
+    throw ConfigError(fmt::format("{}: {} tensors, the files of the ranks before have {}", where,
+                                  num_tensors, ids_.size()));
   }
   ++num_ranks_;
 }

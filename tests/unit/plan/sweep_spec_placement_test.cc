@@ -81,7 +81,7 @@ TEST(PlacementForms, a_list_with_redundant_slots_beside_or_inside) {
 
 TEST(PlacementForms, mistakes_name_what_would_do) {
   EXPECT_THAT(error_of("placement: {policy: eplb, fit_on: {step: 1}}\n"),
-              HasSubstr("placement.fit_on: unknown key"));
+              HasSubstr("placement.fit_on: it goes beside 'policies'"));
   EXPECT_THAT(error_of("placement: {policies: eplb, fit_onn: {step: 1}}\n"),
               HasSubstr("nearest valid key: 'fit_on'"));
   EXPECT_THAT(error_of("placement: {fit_on: {step: 1}}\n"), HasSubstr("'policies' is missing"));

@@ -193,6 +193,25 @@ TEST(TrtllmRoutes, RanksFollowInsideAnIteration) {
               HasSubstr("recorded with 2 of 6 experts, the model has 2 of 5"));
 }
 
+TEST(TrtllmRoutes, RanksMustHaveTheSameTensors) {
+  const auto file = [](const std::vector<std::string>& names) {
+    SafetensorsFile made;
+    for (const std::string& name : names) made.add<std::int64_t>(name, "I64", {1, 2}, {0, 1});
+    return made.bytes();
+  };
+  const auto verdict = [&](const std::string& second) {
+    return config_error([&] {
+      TrtllmRoutes routes({.num_experts = 6, .top_k = 2});
+      routes.add_rank(file({"0_3", "1_3"}), "rank0");
+      routes.add_rank(second, "rank1");
+    });
+  };
+  EXPECT_THAT(verdict(file({"0_3", "1_4"})),
+              AllOf(HasSubstr("'1_4'"), HasSubstr("no such tensor")));
+  EXPECT_THAT(verdict(file({"0_3"})),
+              HasSubstr("rank1: 1 tensors, the files of the ranks before have 2"));
+}
+
 TEST(TrtllmRoutes, BadTensorsAreNamed) {
   const auto verdict = [](const SafetensorsFile& file) {
     return config_error([&] {

@@ -26,6 +26,17 @@ TEST(TokenSample, draws_other_tokens_of_the_same_stream) {
   EXPECT_FALSE(std::equal(own.experts.begin(), own.experts.end(), sample.trace.experts.begin()));
 }
 
+// The search for the parameter looks at the point's own tokens, never at 2^32 of them.
+TEST(TokenSample, of_an_asked_skew_uses_what_the_point_found) {
+  SweepPoint point = sample_point("zipf", 64, 4, 1000);
+  point.routing.params = {{kMaxOverMean, 3}};
+  const double alpha = solved_skew(point, 1)->param;
+  SweepPoint told = point;
+  told.routing.params = {{"zipf_alpha", alpha}};
+  EXPECT_EQ(draw_sample(point, 1).trace.experts, draw_sample(told, 1).trace.experts);
+  EXPECT_EQ(point_as_solved(told, 1).routing.label(), told.routing.label());
+}
+
 TEST(TokenSample, is_shared_by_points_of_equal_routing) {
   SampleCache samples;
   SweepPoint point = sample_point("zipf", 64, 4, 1000, 8);
