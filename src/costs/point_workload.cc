@@ -1,6 +1,7 @@
 #include "costs/point_workload.h"
 
 #include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "base/error.h"
@@ -121,6 +122,9 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   own_first_experts_ = first_experts(trace);
   routing_.add(routing_checksum(trace));
   add(sum_.traffic, counts.traffic);
+  sum_.send_matrix.resize(counts.send_matrix.size(), 0);
+  std::ranges::transform(sum_.send_matrix, counts.send_matrix, sum_.send_matrix.begin(),
+                         std::plus<>());
   add(sum_.ffn, ffn_work(point_.model, point_.dtype, rows));
   for (std::size_t rank = 0; rank < sum_.ffn_of_rank.size(); ++rank) {
     add(sum_.ffn_of_rank[rank],

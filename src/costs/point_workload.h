@@ -45,6 +45,7 @@ struct RealisedSkew {
 struct PointWorkload {
   std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
   std::vector<std::vector<std::int64_t>> rows_per_rank;    // [layers][ep_size], received rows
+  std::vector<std::int64_t> send_matrix;     // as LayerCounts has it, summed over layers
   Traffic traffic;                           // copies summed over layers; max_* of the worst layer
   std::optional<KnownPlaces> places;         // absent: traffic says nothing about domains
   FfnWork ffn;                               // all ranks, summed over layers

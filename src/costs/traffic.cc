@@ -18,6 +18,7 @@ class LayerPass {
         domain_of_rank_(domain_of_rank),
         rows_per_slot_(placement.expert_of_slot.size(), 0),
         copies_to_rank_(domain_of_rank.size(), 0),
+        rows_to_rank_(domain_of_rank.size(), 0),
         last_token_to_rank_(domain_of_rank.size(), -1),
         last_token_to_domain_(domain_of_rank.size(), -1) {}
 
@@ -31,14 +32,15 @@ class LayerPass {
   FromRank count(const TokenRange& tokens, std::size_t home) {
     const int home_domain = domain_of_rank_[home];
     FromRank from;
+    std::ranges::fill(rows_to_rank_, 0);
     for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
       const std::uint64_t hash = Placement::replica_hash(token);
       for (const std::int32_t expert : trace_.of_token(token)) {
         const auto slot = static_cast<std::size_t>(placement_.slot_by_hash(expert, hash));
         ++rows_per_slot_[slot];
         const auto rank = static_cast<std::size_t>(placement_.rank_of_slot[slot]);
+        ++rows_to_rank_[rank];
         const bool own_domain = domain_of_rank_[rank] == home_domain;
-        from.a_self += rank == home ? 1 : 0;
         from.a_domain += own_domain ? 1 : 0;
         if (last_token_to_rank_[rank] == token) continue;
         last_token_to_rank_[rank] = token;
@@ -53,8 +55,12 @@ class LayerPass {
         from.c_own += own_domain ? 1 : 0;
       }
     }
+    from.a_self = rows_to_rank_[home];
     return from;
   }
+
+  // By letter A, of the source counted last.
+  const std::vector<std::int64_t>& rows_to_rank() const { return rows_to_rank_; }
 
   std::vector<std::int64_t>& rows_per_slot() { return rows_per_slot_; }
   // By letter B, over all sources counted so far.
@@ -64,7 +70,7 @@ class LayerPass {
   const Trace& trace_;
   const Placement& placement_;
   const std::vector<int>& domain_of_rank_;
-  std::vector<std::int64_t> rows_per_slot_, copies_to_rank_;
+  std::vector<std::int64_t> rows_per_slot_, copies_to_rank_, rows_to_rank_;
   std::vector<std::int64_t> last_token_to_rank_, last_token_to_domain_;
 };
 
@@ -107,6 +113,10 @@ LayerCounts count_layer(const Trace& trace, const Placement& placement,
   std::vector<LayerPass::FromRank> sources;
   for (std::size_t home = 0; home < tokens_of_rank.size(); ++home) {
     sources.push_back(pass.count(tokens_of_rank[home], home));
+    if (placement.ep_size <= kSendMatrixRanks) {
+      counts.send_matrix.insert(counts.send_matrix.end(), pass.rows_to_rank().begin(),
+                                pass.rows_to_rank().end());
+    }
     const std::int64_t assignments = tokens_of_rank[home].size() * trace.top_k;
     traffic.a_copies += assignments;
     add_source(sources.back(), assignments, traffic, domains);
@@ -123,22 +133,6 @@ LayerCounts count_layer(const Trace& trace, const Placement& placement,
   if (places != nullptr) traffic.domains = domains;
   counts.rows_per_slot = std::move(pass.rows_per_slot());
   return counts;
-}
-
-std::vector<std::int64_t> send_matrix(const Trace& trace, const Placement& placement,
-                                      const std::vector<TokenRange>& tokens_of_rank) {
-  expect_fitting(trace, placement, tokens_of_rank);
-  const auto ep_size = static_cast<std::size_t>(placement.ep_size);
-  std::vector<std::int64_t> matrix(ep_size * ep_size, 0);
-  for (std::size_t source = 0; source < ep_size; ++source) {
-    for (std::int64_t t = tokens_of_rank[source].begin; t < tokens_of_rank[source].end; ++t) {
-      for (const std::int32_t expert : trace.of_token(t)) {
-        const int rank = placement.rank_of(expert, t);
-        ++matrix[source * ep_size + static_cast<std::size_t>(rank)];
-      }
-    }
-  }
-  return matrix;
 }
 
 std::optional<CopiesPerToken> copies_per_token(const Traffic& traffic, std::int64_t num_tokens) {

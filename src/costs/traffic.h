@@ -39,9 +39,15 @@ struct Traffic {
   std::int64_t max_d_copies_sent = 0, max_d_copies_received = 0;
 };
 
+// The largest group whose send matrix is kept: it grows with the square.
+inline constexpr int kSendMatrixRanks = 32;
+
 // What one pass over the assignments of a layer finds.
 struct LayerCounts {
   std::vector<std::int64_t> rows_per_slot;  // [num_slots]
+  // Rows by letter A, [source][destination] flattened, [ep_size * ep_size]; empty above
+  // kSendMatrixRanks. Its row sums are what ranks send, its column sums what they receive.
+  std::vector<std::int64_t> send_matrix;
   Traffic traffic;
 };
 
@@ -49,10 +55,6 @@ struct LayerCounts {
 LayerCounts count_layer(const Trace& trace, const Placement& placement,
                         const std::vector<TokenRange>& tokens_of_rank, std::int64_t row_bytes,
                         const GroupPlaces* places = nullptr);
-
-// send_matrix[source][destination] rows by letter A, [ep_size][ep_size] flattened.
-std::vector<std::int64_t> send_matrix(const Trace& trace, const Placement& placement,
-                                      const std::vector<TokenRange>& tokens_of_rank);
 
 // Copies of one token in one layer, on average; a letter as Traffic defines it.
 struct CopiesPerToken {

@@ -56,6 +56,16 @@ Json dtype_json(const RowBytes& row, int top_k, const CopiesPerToken& copies) {
   return json;
 }
 
+// [source][destination].
+Json matrix_json(const std::vector<std::int64_t>& matrix, std::size_t ranks) {
+  if (matrix.empty()) return nullptr;
+  Json rows = Json::array();
+  for (auto row = matrix.begin(); row != matrix.end(); row += static_cast<std::ptrdiff_t>(ranks)) {
+    rows.push_back(std::vector(row, row + static_cast<std::ptrdiff_t>(ranks)));
+  }
+  return rows;
+}
+
 }  // namespace
 
 Json traffic_json(const Traffic& traffic) {
@@ -81,8 +91,11 @@ Json traffic_json(const Traffic& traffic) {
 // Dispatch and combine carry the same copies, in opposite directions.
 Json bytes_json(const PointWorkload& work) {
   const Json one_way = traffic_json(work.traffic);
-  Json json = {
-      {"places", nullptr}, {"num_domains", nullptr}, {"dispatch", one_way}, {"combine", one_way}};
+  Json json = {{"places", nullptr},
+               {"num_domains", nullptr},
+               {"dispatch", one_way},
+               {"combine", one_way},
+               {"send_matrix", matrix_json(work.send_matrix, work.slots_per_rank.size())}};
   if (work.places.has_value()) {
     json["places"] = to_string(work.places->from);
     json["num_domains"] = work.places->group.num_domains;
@@ -123,7 +136,8 @@ std::string bytes_formula() {
          "row_bytes, payload alone; combine returns the copies of dispatch. places: what says "
          "where ranks live, the declared topology or the hosts that ranks were found on; a domain "
          "is what the topology says, else a host; null where nothing does. max_*: rank and layer "
-         "with most, rows by letter a";
+         "with most, rows by letter a. send_matrix: dispatched rows by letter a from every rank to "
+         "every rank, of groups of up to 32";
 }
 
 }  // namespace epsweep

@@ -65,6 +65,16 @@ TEST(PlanBytes, CaseC23UnevenHosts) {
   EXPECT_EQ(dispatch["b_inter_copies"], 5);
 }
 
+// Trace T by hand: two experts a rank.
+TEST(PlanBytes, SendMatrixOfGroupsUpTo32Ranks) {
+  EXPECT_EQ(trace_t_bytes("")["send_matrix"],
+            Json::parse("[[2, 2, 0, 0], [1, 0, 2, 1], [1, 1, 0, 2], [1, 1, 1, 1]]"));
+  const Json wide =
+      plan_points({kShapeS, "ep_sizes: [32, 64]", "concurrency: {fixed_global: [64]}"});
+  EXPECT_EQ(wide[0]["bytes"]["send_matrix"].size(), 32U);
+  EXPECT_TRUE(wide[1]["bytes"]["send_matrix"].is_null());
+}
+
 TEST(PlanBytes, NothingDeclaredNothingGuessed) {
   const Json bytes = trace_t_bytes("");
   EXPECT_TRUE(bytes["places"].is_null());

@@ -33,7 +33,7 @@ GroupPlaces on_domains(std::vector<int> domain_of_rank) {
 
 TEST(Traffic, hand_worked_trace) {
   const Placement placement = make_placement("contiguous", {8, 4});
-  EXPECT_EQ(send_matrix(kHandTrace, placement, kHandRanges),
+  EXPECT_EQ(count_layer(kHandTrace, placement, kHandRanges, 2048).send_matrix,
             (std::vector<std::int64_t>{2, 2, 0, 0,  //
                                        1, 0, 2, 1,  //
                                        1, 1, 0, 2,  //
@@ -141,7 +141,7 @@ TEST(Traffic, send_matrix_conserves_rows_of_every_distribution) {
     const Trace trace = draw_trace(point, 0);
     const Placement placement = make_placement("contiguous", {64, 6});
     const std::vector<TokenRange> ranges = token_ranges(point);
-    const std::vector<std::int64_t> matrix = send_matrix(trace, placement, ranges);
+    const std::vector<std::int64_t> matrix = count_layer(trace, placement, ranges, 2).send_matrix;
     std::vector<std::int64_t> sent(6), received(6);
     for (std::size_t i = 0; i < matrix.size(); ++i) {
       sent[i / 6] += matrix[i];

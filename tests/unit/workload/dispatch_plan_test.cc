@@ -133,7 +133,8 @@ void expect_counts_agree(const World& world, int rank) {
   EXPECT_EQ(total(plan.recv_rows), plan.num_recv_rows());
   EXPECT_EQ(total(plan.rows_per_expert), plan.num_recv_rows());
   EXPECT_EQ(plan.rows_per_expert.size(), world.placement.experts_of_rank[me].size());
-  const std::vector<std::int64_t> matrix = send_matrix(world.trace, world.placement, world.ranges);
+  const std::vector<std::int64_t> matrix =
+      count_layer(world.trace, world.placement, world.ranges, 2).send_matrix;
   const std::vector<std::int64_t> slot_rows = rows_per_slot(world.placement, world.trace);
   const std::size_t num_local = plan.rows_per_expert.size(), ep_size = world.plans.size();
   for (std::size_t peer = 0; peer < ep_size; ++peer) {
