@@ -73,6 +73,7 @@ RankPoint RankEngine::begin(const SweepPoint& point) {
   if (!working_.contains(key)) {
     working_.emplace(key, world_.split(result.group == nullptr ? -1 : 0, world_.rank()));
   }
+  make_fabric(point, result.group);
   if (result.group != nullptr) {
     result.work = plan_rank_work(point, place.ep_rank, traces_);
     check_work_agrees(result);
@@ -110,6 +111,14 @@ std::string RankEngine::memory_shortfall_of(const RankPoint& rank_point) const {
     own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
   }
   return world_.first_text(own);
+}
+
+// Collective, as every rank gets here for the same points.
+void RankEngine::make_fabric(const SweepPoint& point, const EpGroup* group) {
+  const std::pair key(layout_key(point), point.transport);
+  if (fabrics_.contains(key)) return;
+  const TransportEntry& entry = TransportCatalog::instance().at(point.transport);
+  fabrics_.emplace(key, entry.make_fabric == nullptr ? nullptr : entry.make_fabric(world_, group));
 }
 
 std::vector<Fault> RankEngine::faults_at(const SweepPoint& point) const {
@@ -159,8 +168,12 @@ void RankEngine::run(RankPoint& rank_point) {
             }
           },
   };
-  const auto transport = with_faults(
-      TransportCatalog::instance().at(work.point.transport).make(*rank_point.group), faults);
+  const auto transport =
+      with_faults(TransportCatalog::instance()
+                      .at(work.point.transport)
+                      .make(*rank_point.group,
+                            fabrics_.at({layout_key(work.point), work.point.transport}).get()),
+                  faults);
   rank_point.outcome = run_point(work, *backend_, *transport, *weights_, hooks);
   transport->close();
   watchdog_.enter("waiting for the other ranks (" + label + ")");
@@ -169,6 +182,10 @@ void RankEngine::run(RankPoint& rank_point) {
 
 void RankEngine::close() {
   watchdog_.enter("closing");
+  for (auto& [key, fabric] : fabrics_) {
+    if (fabric != nullptr) fabric->close();
+  }
+  fabrics_.clear();
   groups_.close();
   for (auto& [key, comm] : working_) comm.close();
   working_.clear();

@@ -5,10 +5,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "app/watchdog.h"
 #include "device/backend.h"
+#include "device/transport.h"
 #include "faults/faults.h"
 #include "mpi/ep_group.h"
 #include "mpi/host_map.h"
@@ -51,6 +53,7 @@ class RankEngine {
 
  private:
   void check_work_agrees(const RankPoint& rank_point);
+  void make_fabric(const SweepPoint& point, const EpGroup* group);
   void prepare_weights_of(const RankPoint& rank_point);
   std::vector<Fault> faults_at(const SweepPoint& point) const;
 
@@ -58,6 +61,7 @@ class RankEngine {
   const RunSettings& settings_;
   std::unique_ptr<Backend> backend_;
   EpGroupCache groups_;
+  std::map<std::pair<EpGroupCache::Key, std::string>, std::unique_ptr<Fabric>> fabrics_;
   std::map<EpGroupCache::Key, Comm> working_;  // ranks of all groups of a layout
   std::optional<ExpertWeights> weights_;
   TraceCache traces_{0};  // keeps rows per expert of all and one trace: every rank has its own

@@ -120,10 +120,11 @@ DestinationRates sampled_destinations(const TokenSample& sample, const Placement
                          .hits_of_rank = std::vector<double>(ep_size, 0.0),
                          .hits_of_domain = std::vector<double>(num_domains, 0.0)};
   std::vector<std::int64_t> last_token_to_rank(ep_size, -1), last_token_to_domain(num_domains, -1);
+  const SlotTable slots = placement.slot_table();
   for (std::int64_t token = 0; token < sample.trace.num_tokens; ++token) {
-    const std::uint64_t hash = Placement::replica_hash(sample.first_token + token);
+    const std::uint64_t hash = replica_hash(sample.first_token + token);
     for (const std::int32_t expert : sample.trace.of_token(token)) {
-      const std::int32_t slot = placement.slot_by_hash(expert, hash);
+      const std::int32_t slot = slots.slot_of(expert, hash);
       const auto rank =
           static_cast<std::size_t>(placement.rank_of_slot[static_cast<std::size_t>(slot)]);
       ++rates.rows_to_rank[rank];

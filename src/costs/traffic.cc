@@ -15,6 +15,7 @@ class LayerPass {
   LayerPass(const Trace& trace, const Placement& placement, const std::vector<int>& domain_of_rank)
       : trace_(trace),
         placement_(placement),
+        slots_(placement.slot_table()),
         domain_of_rank_(domain_of_rank),
         rows_per_slot_(placement.expert_of_slot.size(), 0),
         copies_to_rank_(domain_of_rank.size(), 0),
@@ -34,9 +35,9 @@ class LayerPass {
     FromRank from;
     std::ranges::fill(rows_to_rank_, 0);
     for (std::int64_t token = tokens.begin; token < tokens.end; ++token) {
-      const std::uint64_t hash = Placement::replica_hash(token);
+      const std::uint64_t hash = replica_hash(token);
       for (const std::int32_t expert : trace_.of_token(token)) {
-        const auto slot = static_cast<std::size_t>(placement_.slot_by_hash(expert, hash));
+        const auto slot = static_cast<std::size_t>(slots_.slot_of(expert, hash));
         ++rows_per_slot_[slot];
         const auto rank = static_cast<std::size_t>(placement_.rank_of_slot[slot]);
         ++rows_to_rank_[rank];
@@ -69,6 +70,7 @@ class LayerPass {
  private:
   const Trace& trace_;
   const Placement& placement_;
+  SlotTable slots_;
   const std::vector<int>& domain_of_rank_;
   std::vector<std::int64_t> rows_per_slot_, copies_to_rank_, rows_to_rank_;
   std::vector<std::int64_t> last_token_to_rank_, last_token_to_domain_;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "base/slot_order.h"
 #include "cpu/row_kernels.h"
 
 namespace epsweep {
@@ -66,11 +67,18 @@ void reduce_token(const ReduceArguments& arguments, const Element* in, std::int6
   }
 }
 
+// The row numbers of an index; host memory, as every buffer of this backend.
+std::span<const std::int32_t> rows_of(const RowIndex& index) {
+  if (index.buffer == nullptr) return {};
+  return index.buffer->as<std::int32_t>().first(size(index.count));
+}
+
 struct SegmentArguments {
   const SegmentReduce& op;
+  std::span<const std::int32_t> first, row;
   const float* weights;  // null for ones
 
-  std::int64_t begin_of(std::int64_t segment) const { return op.first[size(segment)]; }
+  std::int64_t begin_of(std::int64_t segment) const { return first[size(segment)]; }
   float weight(std::int64_t i) const { return weights == nullptr ? 1.0F : weights[i]; }
 };
 
@@ -81,7 +89,7 @@ void sum_segment(const SegmentArguments& arguments, const Element* in, std::int6
   std::fill_n(sums, count, 0.0F);
   const std::int64_t end = arguments.begin_of(segment + 1);
   for (std::int64_t i = arguments.begin_of(segment); i < end; ++i) {
-    add_scaled_row(arguments.weight(i), in + arguments.op.row[size(i)] * arguments.op.cols + begin,
+    add_scaled_row(arguments.weight(i), in + arguments.row[size(i)] * arguments.op.cols + begin,
                    count, sums);
   }
 }
@@ -90,8 +98,8 @@ template <typename Element>
 void reduce_segments(ThreadPool& pool, const SegmentArguments& arguments, const Element* in,
                      Buffer& out) {
   const std::int64_t cols = arguments.op.cols;
-  const std::int64_t segments = std::ssize(arguments.op.first) - 1;
-  const std::int64_t mean_rows = std::ssize(arguments.op.row) / std::max<std::int64_t>(1, segments);
+  const std::int64_t segments = arguments.op.segments;
+  const std::int64_t mean_rows = arguments.begin_of(segments) / std::max<std::int64_t>(1, segments);
   const auto row_bytes = (mean_rows + 1) * cols * static_cast<std::int64_t>(sizeof(Element));
   for_each_row(pool, segments, row_bytes, [&](std::int64_t segment) {
     std::array<float, size(kReduceCols)> sums;
@@ -110,14 +118,43 @@ void reduce_segments(ThreadPool& pool, const SegmentArguments& arguments, const 
 }  // namespace
 
 void CpuTokenOps::router(Lane&, const RouterOp& op, const Buffer& x, const Buffer& gate,
-                         std::span<const std::int32_t> prescribed, Buffer& own_choice,
-                         Buffer& weights) {
-  router_.run(pool_, op, x, gate, prescribed, own_choice, weights);
+                         const Buffer& prescribed, Buffer& own_choice, Buffer& weights) {
+  const auto choices = prescribed.as<std::int32_t>().first(size(op.num_tokens * op.top_k));
+  router_.run(pool_, op, x, gate, choices, own_choice, weights);
+}
+
+void CpuTokenOps::assign_slots(Lane&, const AssignSlots& op, const Buffer& experts, Buffer& slots) {
+  const SlotTable table = {op.first_of_expert->as<std::int32_t>(),
+                           op.slots_by_expert->as<std::int32_t>()};
+  const std::size_t count = size(op.assignments);
+  epsweep::assign_slots(table, experts.as<std::int32_t>().first(count), op.first_token, op.top_k,
+                        slots.as<std::int32_t>().first(count));
+}
+
+void CpuTokenOps::count_slots(Lane&, const SlotSort& op, const Buffer& slots, Buffer& counts) {
+  const auto totals = counts.as<std::int64_t>().first(size(op.num_slots));
+  std::ranges::fill(totals, 0);
+  epsweep::count_slots(slots.as<std::int32_t>().first(size(op.assignments)), totals);
+}
+
+void CpuTokenOps::sort_by_slot(Lane&, const SlotSort& op, const Buffer& slots, Buffer& counts,
+                               Buffer& position) {
+  const std::size_t count = size(op.assignments);
+  epsweep::sort_by_slot(slots.as<std::int32_t>().first(count),
+                        counts.as<std::int64_t>().first(size(op.num_slots)),
+                        position.as<std::int32_t>().first(count));
+}
+
+void CpuTokenOps::order_by_expert(Lane&, const ReceivedPairs& op, const Buffer& recv_counts,
+                                  Buffer& expert_order) {
+  const std::int64_t pairs = std::int64_t{op.num_sources} * op.num_local_experts;
+  epsweep::order_by_expert(recv_counts.as<std::int64_t>().first(size(pairs)), op.num_sources,
+                           op.num_local_experts, expert_order.as<std::int32_t>());
 }
 
 void CpuTokenOps::scatter_rows(Lane&, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
-                               std::span<const std::int32_t> position, std::int64_t row_bytes,
-                               Buffer& out) {
+                               const RowIndex& index, std::int64_t row_bytes, Buffer& out) {
+  const std::span<const std::int32_t> position = rows_of(index);
   const auto* from = static_cast<const std::byte*>(in.data());
   auto* to = static_cast<std::byte*>(out.data());
   const auto rows = static_cast<std::int64_t>(position.size());
@@ -127,7 +164,7 @@ void CpuTokenOps::scatter_rows(Lane&, const Buffer& in, std::int64_t in_stride_b
   });
 }
 
-void CpuTokenOps::gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
+void CpuTokenOps::gather_rows(Lane& lane, const Buffer& in, const RowIndex& source,
                               std::int64_t row_bytes, Buffer& out) {
   move_rows(lane,
             {.row_bytes = row_bytes,
@@ -141,9 +178,10 @@ void CpuTokenOps::gather_rows(Lane& lane, const Buffer& in, std::span<const std:
 void CpuTokenOps::move_rows(Lane&, const MoveRows& op, const Buffer& in, Buffer& out) {
   const auto* from = static_cast<const std::byte*>(in.data());
   auto* to = static_cast<std::byte*>(out.data());
-  for_each_row(pool_, std::ssize(op.source), op.row_bytes, [&](std::int64_t row) {
-    const std::int64_t target = op.position.empty() ? row : op.position[size(row)];
-    std::memcpy(to + target * op.out_stride_bytes, from + op.source[size(row)] * op.in_stride_bytes,
+  const std::span<const std::int32_t> source = rows_of(op.source), position = rows_of(op.position);
+  for_each_row(pool_, std::ssize(source), op.row_bytes, [&](std::int64_t row) {
+    const std::int64_t target = position.empty() ? row : position[size(row)];
+    std::memcpy(to + target * op.out_stride_bytes, from + source[size(row)] * op.in_stride_bytes,
                 size(op.row_bytes));
   });
 }
@@ -158,10 +196,11 @@ void CpuTokenOps::activation(Lane&, Activation kind, DType dtype, std::int64_t r
   }
 }
 
-void CpuTokenOps::weighted_reduce(Lane&, DType dtype, int top_k,
-                                  std::span<const std::int32_t> position, const Buffer& weights,
-                                  std::int64_t cols, const Buffer& in, Buffer& out) {
+void CpuTokenOps::weighted_reduce(Lane&, DType dtype, int top_k, const RowIndex& index,
+                                  const Buffer& weights, std::int64_t cols, const Buffer& in,
+                                  Buffer& out) {
   if (top_k == 0) return;
+  const std::span<const std::int32_t> position = rows_of(index);
   const ReduceArguments arguments{top_k, cols, position.data(), weights.as<float>().data(),
                                   out.as<float>().data()};
   const std::int64_t tokens = static_cast<std::int64_t>(position.size()) / top_k;
@@ -176,7 +215,10 @@ void CpuTokenOps::weighted_reduce(Lane&, DType dtype, int top_k,
 
 void CpuTokenOps::segment_reduce(Lane&, const SegmentReduce& op, const Buffer& in, Buffer& out) {
   const SegmentArguments arguments{
-      .op = op, .weights = op.weights == nullptr ? nullptr : op.weights->as<float>().data()};
+      .op = op,
+      .first = op.first->as<std::int32_t>(),
+      .row = op.row->as<std::int32_t>(),
+      .weights = op.weights == nullptr ? nullptr : op.weights->as<float>().data()};
   if (op.in_dtype == DType::fp32) {
     reduce_segments(pool_, arguments, in.as<float>().data(), out);
   } else {

@@ -15,17 +15,22 @@ class CpuTokenOps final : public TokenOps {
   explicit CpuTokenOps(int num_threads) : pool_(num_threads) {}
 
   void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
-              std::span<const std::int32_t> prescribed, Buffer& own_choice,
-              Buffer& weights) override;
+              const Buffer& prescribed, Buffer& own_choice, Buffer& weights) override;
+  void assign_slots(Lane& lane, const AssignSlots& op, const Buffer& experts,
+                    Buffer& slots) override;
+  void count_slots(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts) override;
+  void sort_by_slot(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts,
+                    Buffer& position) override;
+  void order_by_expert(Lane& lane, const ReceivedPairs& op, const Buffer& recv_counts,
+                       Buffer& expert_order) override;
   void scatter_rows(Lane& lane, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
-                    std::span<const std::int32_t> position, std::int64_t row_bytes,
-                    Buffer& out) override;
-  void gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
-                   std::int64_t row_bytes, Buffer& out) override;
+                    const RowIndex& position, std::int64_t row_bytes, Buffer& out) override;
+  void gather_rows(Lane& lane, const Buffer& in, const RowIndex& source, std::int64_t row_bytes,
+                   Buffer& out) override;
   void move_rows(Lane& lane, const MoveRows& op, const Buffer& in, Buffer& out) override;
   void activation(Lane& lane, Activation kind, DType dtype, std::int64_t rows, std::int64_t cols,
                   const Buffer& in, Buffer& out) override;
-  void weighted_reduce(Lane& lane, DType dtype, int top_k, std::span<const std::int32_t> position,
+  void weighted_reduce(Lane& lane, DType dtype, int top_k, const RowIndex& position,
                        const Buffer& weights, std::int64_t cols, const Buffer& in,
                        Buffer& out) override;
   void segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in, Buffer& out) override;

@@ -18,6 +18,7 @@ namespace epsweep {
 struct BackendInfo {
   std::string name;
   std::string device;             // model name
+  std::string device_id;          // tells the devices of a host apart; empty for the CPU
   int num_threads = 1;            // the rank's share of cores
   std::int64_t memory_bytes = 0;  // this rank may use
   std::int64_t last_level_cache_bytes = 0;

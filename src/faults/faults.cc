@@ -70,9 +70,9 @@ class DroppedRow final : public Transport {
  public:
   explicit DroppedRow(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
 
-  void exchange_counts(std::span<const std::int64_t> send, std::span<std::int64_t> recv,
+  void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
                        std::span<const int> slots_of_rank) override {
-    inner_->exchange_counts(send, recv, slots_of_rank);
+    inner_->exchange_counts(lane, send, recv, slots_of_rank);
   }
   void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
                     const ExchangeRows& rows) override {

@@ -3,9 +3,18 @@
 namespace epsweep {
 namespace {
 
-bool is_identity(std::span<const std::int32_t> order) {
-  for (std::size_t i = 0; i < order.size(); ++i) {
-    if (order[i] != static_cast<std::int32_t>(i)) return false;
+// Whether rows by (source, local expert) are in the order of (local expert, source): no pair with
+// rows comes before one that it follows in the other order.
+bool is_expert_order(std::span<const std::int64_t> rows, std::size_t num_sources) {
+  const std::size_t num_local = rows.size() / num_sources;
+  std::size_t last = 0;
+  for (std::size_t local = 0; local < num_local; ++local) {
+    for (std::size_t source = 0; source < num_sources; ++source) {
+      const std::size_t pair = source * num_local + local;
+      if (rows[pair] == 0) continue;
+      if (pair < last) return false;
+      last = pair;
+    }
   }
   return true;
 }
@@ -17,8 +26,14 @@ AssignmentExchange::AssignmentExchange(const ExchangeContext& context)
   const RankWork& work = context.work;
   const std::int64_t own = work.own_tokens().size() * work.point.model.top_k;
   const std::int64_t received = work.max_recv_rows();
-  position_.resize(static_cast<std::size_t>(own));
-  expert_order_.resize(static_cast<std::size_t>(received));
+  const auto ints = [&](std::int64_t count, std::int64_t bytes) {
+    return context.backend.make_buffer(count * bytes);
+  };
+  send_counts_ = ints(std::ssize(counts_.send_per_slot), sizeof(std::int64_t));
+  recv_counts_ = ints(std::ssize(counts_.recv_per_slot), sizeof(std::int64_t));
+  slots_ = ints(own, sizeof(std::int32_t));
+  position_ = ints(own, sizeof(std::int32_t));
+  expert_order_ = ints(received, sizeof(std::int32_t));
   const auto rows = [&](std::int64_t count) {
     return context.backend.make_buffer(count * context.row_bytes());
   };
@@ -30,19 +45,40 @@ AssignmentExchange::AssignmentExchange(const ExchangeContext& context)
   to_return_ = rows(received);
 }
 
+SlotSort AssignmentExchange::slot_sort() const {
+  return {.num_slots = static_cast<int>(counts_.send_per_slot.size()),
+          .assignments = position().count};
+}
+
+RowIndex AssignmentExchange::position() const {
+  const RankWork& work = context_.work;
+  return {.buffer = &position_, .count = work.own_tokens().size() * work.point.model.top_k};
+}
+
 void AssignmentExchange::announce(int layer) {
-  counts_.assign(context_.work, layer);
-  context_.transport.exchange_counts(counts_.send_per_slot, counts_.recv_per_slot,
+  const LayerIndices& indices = context_.indices[static_cast<std::size_t>(layer)];
+  TokenOps& ops = context_.backend.token_ops();
+  ops.assign_slots(context_.lane,
+                   {.first_of_expert = &indices.first_of_expert,
+                    .slots_by_expert = &indices.slots_by_expert,
+                    .first_token = context_.work.own_tokens().begin,
+                    .top_k = context_.work.point.model.top_k,
+                    .assignments = position().count},
+                   indices.prescribed, slots_);
+  ops.count_slots(context_.lane, slot_sort(), slots_, send_counts_);
+  context_.transport.exchange_counts(context_.lane, send_counts_, recv_counts_,
                                      context_.work.slots_of_rank);
+  context_.backend.copy_to_host(send_counts_, counts_.send_per_slot.data(), send_counts_.bytes());
+  context_.backend.copy_to_host(recv_counts_, counts_.recv_per_slot.data(), recv_counts_.bytes());
   counts_.sum(context_.work);
 }
 
 void AssignmentExchange::pack(const Buffer& tokens, const Buffer& /*weights*/) {
   const ModelShape& model = context_.work.point.model;
-  sort_by_slot(counts_.slot_of_assignment, counts_.send_per_slot, position_);
-  context_.backend.token_ops().scatter_rows(context_.lane, tokens,
-                                            model.hidden_dim * bytes_of(context_.work.point.dtype),
-                                            model.top_k, position_, context_.row_bytes(), send_);
+  TokenOps& ops = context_.backend.token_ops();
+  ops.sort_by_slot(context_.lane, slot_sort(), slots_, send_counts_, position_);
+  ops.scatter_rows(context_.lane, tokens, model.hidden_dim * bytes_of(context_.work.point.dtype),
+                   model.top_k, position(), context_.row_bytes(), send_);
 }
 
 void AssignmentExchange::send() {
@@ -53,13 +89,15 @@ void AssignmentExchange::send() {
 
 // Rows come sorted by source rank; with one source that is expert order and nothing is copied.
 const Buffer& AssignmentExchange::expert_input() {
-  const auto order = std::span(expert_order_).first(expert_order().size());
-  order_by_expert(counts_.recv_per_slot, context_.work.point.ep_size, context_.work.num_own_slots(),
-                  order);
-  regroup_ = !is_identity(order);
+  const int num_sources = context_.work.point.ep_size;
+  regroup_ = !is_expert_order(counts_.recv_per_slot, static_cast<std::size_t>(num_sources));
   if (!regroup_) return recv_;
-  context_.backend.token_ops().gather_rows(context_.lane, recv_, order, context_.row_bytes(),
-                                           by_expert_);
+  TokenOps& ops = context_.backend.token_ops();
+  ops.order_by_expert(
+      context_.lane,
+      {.num_sources = num_sources, .num_local_experts = context_.work.num_own_slots()},
+      recv_counts_, expert_order_);
+  ops.gather_rows(context_.lane, recv_, expert_order(), context_.row_bytes(), by_expert_);
   return by_expert_;
 }
 
@@ -82,7 +120,7 @@ void AssignmentExchange::send_back() {
 void AssignmentExchange::add_up(const Buffer& weights, Buffer& out) {
   const SweepPoint& point = context_.work.point;
   context_.backend.token_ops().weighted_reduce(context_.lane, point.dtype, point.model.top_k,
-                                               position_, weights, point.model.expert_io_dim,
+                                               position(), weights, point.model.expert_io_dim,
                                                returned_, out);
 }
 
@@ -91,7 +129,8 @@ bool AssignmentExchange::counts_match_plan(int layer) const {
 }
 
 void AssignmentExchange::poison() {
-  for (Buffer* buffer : {&send_, &recv_, &by_expert_, &ffn_out_, &to_return_, &returned_}) {
+  for (Buffer* buffer : {&slots_, &position_, &expert_order_, &send_, &recv_, &by_expert_,
+                         &ffn_out_, &to_return_, &returned_}) {
     context_.backend.poison(*buffer);
   }
 }

@@ -28,15 +28,19 @@ class AssignmentExchange {
   void poison();
 
  private:
-  std::span<const std::int32_t> expert_order() const {
-    return std::span(expert_order_).first(static_cast<std::size_t>(counts_.num_recv_rows));
+  SlotSort slot_sort() const;
+  RowIndex position() const;
+  RowIndex expert_order() const {
+    return {.buffer = &expert_order_, .count = counts_.num_recv_rows};
   }
 
   ExchangeContext context_;
   RowCounts counts_;
-  std::vector<std::int32_t> position_;      // [own tokens * top_k]
-  std::vector<std::int32_t> expert_order_;  // [most received rows]
-  bool regroup_ = false;                    // whether expert order differs from receive order
+  bool regroup_ = false;  // whether expert order differs from receive order
+  // int64: rows for every slot, and from every rank for every own slot.
+  Buffer send_counts_, recv_counts_;
+  // int32: by assignment the slot and the row in send order, by row its place in receive order.
+  Buffer slots_, position_, expert_order_;
   Buffer send_, recv_, by_expert_, ffn_out_, to_return_, returned_;
 };
 

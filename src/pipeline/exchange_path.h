@@ -7,6 +7,7 @@
 
 #include "device/backend.h"
 #include "device/transport.h"
+#include "pipeline/layer_indices.h"
 #include "pipeline/rank_work.h"
 #include "pipeline/row_counts.h"
 
@@ -18,6 +19,7 @@ struct ExchangeContext {
   Backend& backend;
   Transport& transport;
   Lane& lane;
+  const std::vector<LayerIndices>& indices;  // [layers]
 
   // Of a row as it travels and as experts take it.
   std::int64_t row_bytes() const {

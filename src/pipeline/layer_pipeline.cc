@@ -75,9 +75,13 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
       lane_(backend.make_lane()),
       schedule_(serial_schedule()),
       router_op_(router_op(work)),
+      indices_(make_layer_indices(work, backend)),
       tokens_(make_tokens(work, backend)),
-      exchange_(make_exchange(
-          {.work = work, .backend = backend, .transport = transport, .lane = *lane_})) {
+      exchange_(make_exchange({.work = work,
+                               .backend = backend,
+                               .transport = transport,
+                               .lane = *lane_,
+                               .indices = indices_})) {
   const ModelShape& model = work.point.model;
   const std::int64_t tokens = work.own_tokens().size(), received = work.max_recv_rows();
   const std::int64_t element = bytes_of(work.point.dtype);
@@ -96,6 +100,7 @@ void LayerPipeline::warm_kernels() {
 }
 
 void LayerPipeline::poison() {
+  lane_->synchronize();
   for (Buffer* buffer : {&own_choice_, &weights_of_choice_, &gate_up_, &activated_, &out_}) {
     backend_.poison(*buffer);
   }
@@ -107,12 +112,14 @@ bool LayerPipeline::counts_match_plan(int layer) const {
 }
 
 std::vector<float> LayerPipeline::output() const {
+  lane_->synchronize();
   std::vector<float> host(static_cast<std::size_t>(out_.bytes()) / sizeof(float));
   backend_.copy_to_host(out_, host.data(), out_.bytes());
   return host;
 }
 
 std::vector<std::int32_t> LayerPipeline::own_choice() const {
+  lane_->synchronize();
   std::vector<std::int32_t> host(static_cast<std::size_t>(own_choice_.bytes()) /
                                  sizeof(std::int32_t));
   backend_.copy_to_host(own_choice_, host.data(), own_choice_.bytes());
@@ -156,8 +163,7 @@ void LayerPipeline::router(int layer) {
   const Buffer& bias = weights_.layers[at].selection_bias;
   router_op_.selection_bias = bias.bytes() > 0 ? &bias : nullptr;
   backend_.token_ops().router(*lane_, router_op_, tokens_, weights_.layers[at].gate,
-                              work_.dispatch[at].expert_of_assignment, own_choice_,
-                              weights_of_choice_);
+                              indices_[at].prescribed, own_choice_, weights_of_choice_);
 }
 
 // Putting rows into expert order, and results into the order they go back in, is part of the stage.

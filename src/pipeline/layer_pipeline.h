@@ -31,6 +31,9 @@ class LayerPipeline {
   static int marks_per_layer() { return 2 * kNumStages; }
   LayerGemmWork run_layer(int layer, Timeline& timeline, MarkId first_mark);
 
+  // Until everything that layers enqueued is done. Marks may be read then.
+  void wait() { lane_->synchronize(); }
+
   // Lets the kernels make what the layers' row counts need.
   void warm_kernels();
   // Overwrites every intermediate and output with NaN, so that what a layer does not write shows.
@@ -61,6 +64,7 @@ class LayerPipeline {
   RouterOp router_op_;
   LayerGemmWork gemm_work_;
 
+  std::vector<LayerIndices> indices_;
   Buffer tokens_, own_choice_, weights_of_choice_, gate_up_, activated_, out_;
   Exchange exchange_;
 };

@@ -111,6 +111,7 @@ class PointRunner {
       outcome_.gemm_work.push_back(
           pipeline_.run_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer()));
     }
+    pipeline_.wait();
     return true;
   }
 

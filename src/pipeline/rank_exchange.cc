@@ -56,8 +56,8 @@ void RankExchange::make_messages(std::int64_t most_copies, std::int64_t most_use
   const std::int64_t granules = most_uses * kUseBytes / granule_ + context_.work.point.ep_size;
   messages.copies.resize(ranks);
   messages.granules.resize(ranks);
-  messages.copy_at.resize(static_cast<std::size_t>(most_copies));
-  messages.use_at.resize(static_cast<std::size_t>(granules));
+  messages.copy_at = HostIndex(most_copies, context_.backend);
+  messages.use_at = HostIndex(granules, context_.backend);
   messages.host_uses.resize(static_cast<std::size_t>(granules * granule_));
   messages.uses = context_.backend.make_buffer(granules * granule_);
   messages.rows =
@@ -76,14 +76,21 @@ void RankExchange::size_indices() {
   next_use_.resize(ranks);
   last_token_.resize(ranks);
   next_row_.resize(counts_.rows_per_expert.size());
-  token_of_copy_.resize(static_cast<std::size_t>(work.max_sent_copies()));
-  copies_of_token_.resize(static_cast<std::size_t>(work.max_sent_copies()));
-  first_of_token_.resize(static_cast<std::size_t>(work.own_tokens().size()) + 1);
+  const auto index = [this](std::int64_t most) { return HostIndex(most, context_.backend); };
+  token_of_copy_ = index(work.max_sent_copies());
+  copies_of_token_ = index(work.max_sent_copies());
+  first_of_token_ = index(work.own_tokens().size() + 1);
+  row_of_use_ = index(work.max_recv_rows());
+  row_at_ = index(work.max_recv_rows());
+  first_use_of_copy_ = index(work.max_recv_copies() + 1);
   for (auto* per_use : {&assignment_of_use_, &sent_words_}) per_use->resize(own);
-  for (auto* per_row : {&recv_words_, &copy_of_row_, &row_of_use_, &row_at_}) {
-    per_row->resize(received);
-  }
-  first_use_of_copy_.resize(static_cast<std::size_t>(work.max_recv_copies()) + 1);
+  for (auto* per_row : {&recv_words_, &copy_of_row_}) per_row->resize(received);
+  const auto counts = [this](const std::vector<std::int64_t>& announced) {
+    return context_.backend.make_buffer(std::ssize(announced) *
+                                        static_cast<std::int64_t>(sizeof(std::int64_t)));
+  };
+  send_counts_ = counts(send_announced_);
+  recv_counts_ = counts(recv_announced_);
   host_weights_.resize(std::max(own, received));
 }
 
@@ -101,7 +108,10 @@ void RankExchange::announce(int layer) {
     slot += work.slots_of_rank[rank];
     *to++ = sent_.copies[rank];
   }
-  context_.transport.exchange_counts(send_announced_, recv_announced_, announced_per_rank_);
+  context_.backend.copy_from_host(send_announced_.data(), send_counts_, send_counts_.bytes());
+  context_.transport.exchange_counts(context_.lane, send_counts_, recv_counts_,
+                                     announced_per_rank_);
+  context_.backend.copy_to_host(recv_counts_, recv_announced_.data(), recv_counts_.bytes());
   auto from = recv_announced_.cbegin();
   auto counts = counts_.recv_per_slot.begin();
   for (std::int64_t& copies : received_.copies) {
@@ -118,31 +128,32 @@ void RankExchange::announce(int layer) {
 
 void RankExchange::lay_out(std::span<const std::int64_t> uses, Messages& messages) {
   messages.num_copies = sum(messages.copies);
-  messages.num_use_granules = lay_out_messages(
-      {.copies = messages.copies, .uses = uses}, context_.row_bytes(),
-      {.granules = messages.granules, .copy_at = messages.copy_at, .use_at = messages.use_at});
+  messages.num_use_granules =
+      lay_out_messages({.copies = messages.copies, .uses = uses}, context_.row_bytes(),
+                       {.granules = messages.granules,
+                        .copy_at = messages.copy_at.host,
+                        .use_at = messages.use_at.host});
 }
 
 void RankExchange::pack(const Buffer& tokens, const Buffer& weights) {
   const SweepPoint& point = context_.work.point;
-  const auto copies = static_cast<std::size_t>(sent_.num_copies);
   next_copy_ = sent_.copies;
   next_use_ = counts_.send_rows;
   order_copies(context_.work.placements[static_cast<std::size_t>(layer_)],
                counts_.slot_of_assignment, point.model.top_k,
                {.next_copy = next_copy_, .next_use = next_use_, .last_token = last_token_},
-               {.token_of_copy = token_of_copy_,
+               {.token_of_copy = token_of_copy_.host,
                 .assignment_of_use = assignment_of_use_,
                 .sent_uses = sent_words_,
-                .first_of_token = first_of_token_,
-                .copies_of_token = copies_of_token_});
+                .first_of_token = first_of_token_.host,
+                .copies_of_token = copies_of_token_.host});
   context_.backend.token_ops().move_rows(
       context_.lane,
       {.row_bytes = context_.row_bytes(),
        .in_stride_bytes = point.model.hidden_dim * bytes_of(point.dtype),
        .out_stride_bytes = granule_,
-       .source = std::span(token_of_copy_).first(copies),
-       .position = std::span(sent_.copy_at).first(copies)},
+       .source = token_of_copy_.upload(sent_.num_copies, context_.backend),
+       .position = sent_.copy_at.upload(sent_.num_copies, context_.backend)},
       tokens, sent_.rows);
   pack_uses(weights);
 }
@@ -159,8 +170,7 @@ void RankExchange::pack_uses(const Buffer& weights) {
                                   sent_.num_use_granules * granule_);
   context_.backend.token_ops().scatter_rows(
       context_.lane, sent_.uses, granule_, 1,
-      std::span(sent_.use_at).first(static_cast<std::size_t>(sent_.num_use_granules)), granule_,
-      sent_.rows);
+      sent_.use_at.upload(sent_.num_use_granules, context_.backend), granule_, sent_.rows);
 }
 
 void RankExchange::send() {
@@ -172,13 +182,14 @@ void RankExchange::send() {
 const Buffer& RankExchange::expert_input() {
   unpack_uses();
   order_received();
-  context_.backend.token_ops().move_rows(context_.lane,
-                                         {.row_bytes = context_.row_bytes(),
-                                          .in_stride_bytes = granule_,
-                                          .out_stride_bytes = context_.row_bytes(),
-                                          .source = of_rows(row_at_),
-                                          .position = {}},
-                                         received_.rows, by_expert_);
+  context_.backend.token_ops().move_rows(
+      context_.lane,
+      {.row_bytes = context_.row_bytes(),
+       .in_stride_bytes = granule_,
+       .out_stride_bytes = context_.row_bytes(),
+       .source = row_at_.upload(counts_.num_recv_rows, context_.backend),
+       .position = {}},
+      received_.rows, by_expert_);
   return by_expert_;
 }
 
@@ -186,8 +197,8 @@ const Buffer& RankExchange::expert_input() {
 void RankExchange::unpack_uses() {
   context_.backend.token_ops().gather_rows(
       context_.lane, received_.rows,
-      std::span(received_.use_at).first(static_cast<std::size_t>(received_.num_use_granules)),
-      granule_, received_.uses);
+      received_.use_at.upload(received_.num_use_granules, context_.backend), granule_,
+      received_.uses);
   context_.lane.synchronize();
   context_.backend.copy_to_host(received_.uses, received_.host_uses.data(),
                                 received_.num_use_granules * granule_);
@@ -208,26 +219,27 @@ void RankExchange::order_received() {
                           .uses = counts_.recv_rows,
                           .rows_per_expert = counts_.rows_per_expert},
                          {.copy_of_row = of_rows(copy_of_row_),
-                          .first_use_of_copy = first_use_of_copy_,
-                          .row_of_use = of_rows(row_of_use_),
+                          .first_use_of_copy = first_use_of_copy_.host,
+                          .row_of_use = of_rows(row_of_use_.host),
                           .next_row = next_row_});
-  std::ranges::transform(of_rows(copy_of_row_), row_at_.begin(), [this](std::int32_t copy) {
-    return received_.copy_at[static_cast<std::size_t>(copy)];
+  std::ranges::transform(of_rows(copy_of_row_), row_at_.host.begin(), [this](std::int32_t copy) {
+    return received_.copy_at.host[static_cast<std::size_t>(copy)];
   });
 }
 
 void RankExchange::collect() {
   const SweepPoint& point = context_.work.point;
-  const auto copies = static_cast<std::size_t>(received_.num_copies);
-  context_.backend.token_ops().segment_reduce(
-      context_.lane,
-      {.in_dtype = point.dtype,
-       .out_dtype = point.dtype,
-       .cols = point.model.expert_io_dim,
-       .first = std::span(first_use_of_copy_).first(copies + 1),
-       .row = of_rows(row_of_use_),
-       .weights = &weight_of_use_},
-      ffn_out_, partial_);
+  first_use_of_copy_.upload(received_.num_copies + 1, context_.backend);
+  row_of_use_.upload(counts_.num_recv_rows, context_.backend);
+  context_.backend.token_ops().segment_reduce(context_.lane,
+                                              {.in_dtype = point.dtype,
+                                               .out_dtype = point.dtype,
+                                               .cols = point.model.expert_io_dim,
+                                               .segments = received_.num_copies,
+                                               .first = &first_use_of_copy_.device(),
+                                               .row = &row_of_use_.device(),
+                                               .weights = &weight_of_use_},
+                                              ffn_out_, partial_);
 }
 
 void RankExchange::send_back() {
@@ -239,15 +251,18 @@ void RankExchange::send_back() {
 // The weights were applied where the experts are.
 void RankExchange::add_up(const Buffer& /*weights*/, Buffer& out) {
   const SweepPoint& point = context_.work.point;
-  context_.backend.token_ops().segment_reduce(
-      context_.lane,
-      {.in_dtype = point.dtype,
-       .out_dtype = DType::fp32,
-       .cols = point.model.expert_io_dim,
-       .first = first_of_token_,
-       .row = std::span(copies_of_token_).first(static_cast<std::size_t>(sent_.num_copies)),
-       .weights = nullptr},
-      returned_, out);
+  const std::int64_t tokens = context_.work.own_tokens().size();
+  first_of_token_.upload(tokens + 1, context_.backend);
+  copies_of_token_.upload(sent_.num_copies, context_.backend);
+  context_.backend.token_ops().segment_reduce(context_.lane,
+                                              {.in_dtype = point.dtype,
+                                               .out_dtype = DType::fp32,
+                                               .cols = point.model.expert_io_dim,
+                                               .segments = tokens,
+                                               .first = &first_of_token_.device(),
+                                               .row = &copies_of_token_.device(),
+                                               .weights = nullptr},
+                                              returned_, out);
 }
 
 bool RankExchange::counts_match_plan(int layer) const {
@@ -258,8 +273,8 @@ bool RankExchange::counts_match_plan(int layer) const {
   return uses_fit_ && counts_.match(context_.work.dispatch[at]) &&
          sent_.copies == plan.send_copies && received_.copies == plan.recv_copies &&
          std::ranges::equal(std::span(copy_of_row_).first(rows), plan.copy_of_row) &&
-         std::ranges::equal(std::span(row_of_use_).first(rows), plan.row_of_use) &&
-         std::ranges::equal(std::span(first_use_of_copy_).first(copies + 1),
+         std::ranges::equal(std::span(row_of_use_.host).first(rows), plan.row_of_use) &&
+         std::ranges::equal(std::span(first_use_of_copy_.host).first(copies + 1),
                             plan.first_use_of_copy);
 }
 

@@ -35,7 +35,7 @@ class RankExchange {
   struct Messages {
     std::vector<std::int64_t> copies;    // [ep_size]
     std::vector<std::int64_t> granules;  // [ep_size]
-    std::vector<std::int32_t> copy_at, use_at;
+    HostIndex copy_at, use_at;
     std::vector<std::byte> host_uses;  // without the rows between them
     std::int64_t num_copies = 0, num_use_granules = 0;
     Buffer rows, uses;
@@ -63,10 +63,10 @@ class RankExchange {
   // Scratch and results of the sorts, as in rank_dispatch.h.
   std::vector<std::int64_t> next_copy_, next_use_, next_row_;
   std::vector<std::int32_t> last_token_;
-  std::vector<std::int32_t> token_of_copy_, assignment_of_use_, sent_words_, first_of_token_,
-      copies_of_token_;
-  std::vector<std::int32_t> recv_words_, copy_of_row_, first_use_of_copy_, row_of_use_;
-  std::vector<std::int32_t> row_at_;  // [rows], granule in received_ of the copy of each row
+  std::vector<std::int32_t> assignment_of_use_, sent_words_, recv_words_, copy_of_row_;
+  HostIndex token_of_copy_, first_of_token_, copies_of_token_, first_use_of_copy_, row_of_use_;
+  HostIndex row_at_;                  // [rows], granule in received_ of the copy of each row
+  Buffer send_counts_, recv_counts_;  // what is announced, int64
   std::vector<float> host_weights_;   // router weights; of own assignments, then of received rows
   bool uses_fit_ = true;
 

@@ -23,8 +23,8 @@ RowCounts::RowCounts(const RankWork& work) {
 void RowCounts::assign(const RankWork& work, int layer) {
   const DispatchPlan& plan = work.dispatch[static_cast<std::size_t>(layer)];
   std::ranges::fill(send_per_slot, 0);
-  assign_slots(work.placements[static_cast<std::size_t>(layer)], plan.expert_of_assignment,
-               plan.tokens.begin, plan.top_k, slot_of_assignment);
+  assign_slots(work.placements[static_cast<std::size_t>(layer)].slot_table(),
+               plan.expert_of_assignment, plan.tokens.begin, plan.top_k, slot_of_assignment);
   count_slots(slot_of_assignment, send_per_slot);
 }
 

@@ -18,9 +18,9 @@ struct RowCounts {
   std::vector<std::int64_t> recv_rows;        // [ep_size]
   std::vector<std::int64_t> rows_per_expert;  // [own slots]
   std::int64_t num_recv_rows = 0;
-  std::vector<std::int32_t> slot_of_assignment;  // [own tokens * top_k]
+  std::vector<std::int32_t> slot_of_assignment;  // [own tokens * top_k], of assign() alone
 
-  // Slots of the layer's assignments, and send_per_slot from them.
+  // On the host: slots of the layer's assignments, and send_per_slot from them.
   void assign(const RankWork& work, int layer);
   // Everything else from the counts per slot. Throws RunError for more rows than the plan has.
   void sum(const RankWork& work);

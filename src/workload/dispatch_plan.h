@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "base/slot_order.h"
 #include "plan/sweep_point.h"
 #include "workload/placement.h"
 #include "workload/trace.h"
@@ -39,21 +40,5 @@ struct DispatchPlan {
 
 DispatchPlan plan_dispatch(const Trace& trace, const Placement& placement,
                            const std::vector<TokenRange>& tokens_of_rank, int ep_rank);
-
-// The three steps that put assignments into send order; also what the timed stages run.
-// slot_of_assignment[a] = the slot that serves assignment a of tokens first_token, first_token + 1,
-// ... of the group's C.
-void assign_slots(const Placement& placement, std::span<const std::int32_t> expert_of_assignment,
-                  std::int64_t first_token, int top_k, std::span<std::int32_t> slot_of_assignment);
-// The two halves of a counting sort of assignments by slot.
-// counts[slot] = how many assignments go there; counts must be zeroed, one entry per slot.
-void count_slots(std::span<const std::int32_t> slot_of_assignment, std::span<std::int64_t> counts);
-// position[a] = row of assignment a in send order; stable. counts as from count_slots() on entry,
-// destroyed.
-void sort_by_slot(std::span<const std::int32_t> slot_of_assignment, std::span<std::int64_t> counts,
-                  std::span<std::int32_t> position);
-// expert_order for the counts a rank received: [num_sources][num_local_experts].
-void order_by_expert(std::span<const std::int64_t> recv_rows_per_slot, int num_sources,
-                     int num_local_experts, std::span<std::int32_t> expert_order);
 
 }  // namespace epsweep

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/random.h"
 #include "base/registry.h"
+#include "base/slot_order.h"
 #include "plan/catalogs.h"
 #include "plan/sweep_point.h"
 #include "workload/trace.h"
@@ -36,20 +36,10 @@ struct Placement {
     return std::span(slots_by_expert).subspan(begin, end - begin);
   }
 
-  // The slot that serves a token of the group's C: a hash of its global index chooses among the
-  // replicas, so every rank agrees without talking. A plain remainder would follow any regularity
-  // of the token order.
+  SlotTable slot_table() const { return {first_of_expert, slots_by_expert}; }
+  // The slot that serves a token of the group's C.
   std::int32_t slot_of(std::int32_t expert, std::int64_t token) const {
-    return slot_by_hash(expert, replica_hash(token));
-  }
-  // The same in two steps, for all experts of a token.
-  static std::uint64_t replica_hash(std::int64_t token) {
-    return mix64(static_cast<std::uint64_t>(token) + 1) >> 32;
-  }
-  std::int32_t slot_by_hash(std::int32_t expert, std::uint64_t hash) const {
-    const std::span<const std::int32_t> slots = slots_of_expert(expert);
-    if (slots.size() == 1) return slots.front();
-    return slots[(hash * slots.size()) >> 32];
+    return slot_table().slot_of(expert, replica_hash(token));
   }
   int rank_of(std::int32_t expert, std::int64_t token) const {
     return rank_of_slot[static_cast<std::size_t>(slot_of(expert, token))];

@@ -23,7 +23,7 @@ SourcePart part_of(const Trace& trace, const Placement& placement, TokenRange to
                   .rows = std::vector<std::int64_t>(ranks),
                   .slots = std::vector<std::int32_t>(count)};
   std::vector<std::int32_t> last_token(ranks);
-  assign_slots(placement, std::span(trace.experts).subspan(begin, count), tokens.begin, trace.top_k,
+  assign_slots(placement.slot_table(), std::span(trace.experts).subspan(begin, count), tokens.begin, trace.top_k,
                part.slots);
   count_copies(placement, part.slots, trace.top_k, last_token, part.copies);
   for (const std::int32_t slot : part.slots) {

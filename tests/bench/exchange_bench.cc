@@ -164,7 +164,7 @@ void measure(const Comm& world, int tokens, Skew skew, int rounds, int iteration
   const std::vector<std::string> names{"pairwise", "alltoallv"};
   std::vector<std::unique_ptr<Transport>> transports;
   for (const auto& name : names) {
-    transports.push_back(TransportCatalog::instance().at(name).make(group));
+    transports.push_back(TransportCatalog::instance().at(name).make(group, nullptr));
   }
   const Load load = make_load(world, tokens, skew);
   Buffer out = filled_buffer(load.send), in = filled_buffer(load.recv);

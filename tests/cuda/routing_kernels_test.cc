@@ -46,7 +46,7 @@ TEST_P(Slots, send_order_equals_the_plan) {
   const auto assignments = static_cast<std::int64_t>(experts.size());
   const int num_slots = placement.num_slots();
   std::vector<std::int32_t> slots(experts.size()), position(experts.size());
-  epsweep::assign_slots(placement, experts, 100, c.top_k, slots);
+  epsweep::assign_slots(placement.slot_table(), experts, 100, c.top_k, slots);
   std::vector<std::int64_t> counts(static_cast<std::size_t>(num_slots));
   epsweep::count_slots(slots, counts);
   std::vector<std::int64_t> scratch = counts;

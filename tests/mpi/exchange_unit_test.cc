@@ -12,7 +12,7 @@ namespace {
 LayerOutputs run_wide(const SweepPoint& point) {
   const Comm& world = mpi_world();
   EpGroup group(world.split(0, world.rank()), 0, 1);
-  const auto transport = TransportCatalog::instance().at(point.transport).make(group);
+  const auto transport = TransportCatalog::instance().at(point.transport).make(group, nullptr);
   LayerOutputs outputs = run_layers(point, world.rank(), *transport, catalog_gemm(point));
   transport->close();
   group.close();

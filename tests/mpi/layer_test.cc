@@ -20,7 +20,7 @@ std::vector<float> own_part(const LayerOutputs& all, std::size_t layer, TokenRan
 void expect_same_as_ep1(const SweepPoint& point) {
   const Comm& world = mpi_world();
   EpGroup group(world.split(0, world.rank()), 0, 1);
-  const auto transport = TransportCatalog::instance().at(point.transport).make(group);
+  const auto transport = TransportCatalog::instance().at(point.transport).make(group, nullptr);
   const LayerOutputs wide = run_layers(point, world.rank(), *transport, catalog_gemm(point));
   transport->close();
   group.close();

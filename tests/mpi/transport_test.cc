@@ -12,6 +12,7 @@
 #include "base/random.h"
 #include "cpu/pairwise.h"
 #include "mpi/ep_group.h"
+#include "support/host_view.h"
 #include "support/mpi_world.h"
 
 namespace epsweep {
@@ -134,7 +135,7 @@ std::vector<std::string> cpu_transports() {
 class CpuTransport : public testing::TestWithParam<std::string> {
  protected:
   static std::unique_ptr<Transport> make(const EpGroup& group) {
-    return TransportCatalog::instance().at(GetParam()).make(group);
+    return TransportCatalog::instance().at(GetParam()).make(group, nullptr);
   }
   void TearDown() override {
     transport_->close();
@@ -209,7 +210,9 @@ void expect_counts(Transport& transport, const EpGroup& group, const std::vector
     for (int slot = 0; slot < own_slots; ++slot) expected.push_back(rows(from, self, slot));
   }
   Counts recv(expected.size(), -1);
-  transport.exchange_counts(send, recv, slots);
+  NoLane lane;
+  Buffer received = host_view(recv);
+  transport.exchange_counts(lane, host_view(send), received, slots);
   EXPECT_EQ(recv, expected);
 }
 
@@ -230,7 +233,10 @@ TEST_P(CpuTransport, CountsExchangedAgreeWithRowsMoved) {
   const RowMatrix matrix = random_matrix(size(), 31, 12);
   const std::vector<int> one_slot_each(static_cast<std::size_t>(size()), 1);
   Counts received(static_cast<std::size_t>(size()), -1);
-  transport_->exchange_counts(matrix.sent_by(group_.ep_rank()), received, one_slot_each);
+  NoLane lane;
+  Buffer arrived = host_view(received);
+  transport_->exchange_counts(lane, host_view(matrix.sent_by(group_.ep_rank())), arrived,
+                              one_slot_each);
   EXPECT_EQ(received, matrix.received_by(group_.ep_rank()));
   expect_exchange(*transport_, group_, matrix, 333, 31);
 }
@@ -270,7 +276,9 @@ TEST_P(CpuTransport, RefusesCountsThatDoNotFit) {
   own[static_cast<std::size_t>(group_.ep_rank())] = 1;
   EXPECT_THROW(exchange(own, none, 8), RunError);
   const std::vector<int> slots(ranks, 1);
-  EXPECT_THROW(transport_->exchange_counts(Counts(ranks + 1), own, slots), RunError);
+  Buffer own_counts = host_view(own);
+  const Counts one_more(ranks + 1);
+  EXPECT_THROW(transport_->exchange_counts(lane, host_view(one_more), own_counts, slots), RunError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, CpuTransport, testing::ValuesIn(cpu_transports()),
@@ -280,7 +288,7 @@ INSTANTIATE_TEST_SUITE_P(Catalog, CpuTransport, testing::ValuesIn(cpu_transports
 TEST(Alltoallv, RefusesWhatMpiCannotCountBeforeMovingAnything) {
   constexpr std::int64_t kRows = std::int64_t{std::numeric_limits<int>::max()} + 1;
   const EpGroup group(mpi_world(), 0, 1);
-  const auto transport = TransportCatalog::instance().at("alltoallv").make(group);
+  const auto transport = TransportCatalog::instance().at("alltoallv").make(group, nullptr);
   Buffer send(nullptr, 2 * kRows, [](void*) {}), recv(nullptr, 2 * kRows, [](void*) {});
   Counts counts(static_cast<std::size_t>(group.ep_size()));
   counts[static_cast<std::size_t>(group.ep_rank())] = kRows;

@@ -38,9 +38,9 @@ inline SweepPoint layer_point(int ep_size = 1, std::int64_t tokens = 24) {
 // EP1 without MPI: what is sent is received.
 class LocalTransport final : public Transport {
  public:
-  void exchange_counts(std::span<const std::int64_t> send, std::span<std::int64_t> recv,
+  void exchange_counts(Lane& /*lane*/, const Buffer& send, Buffer& recv,
                        std::span<const int> /*slots_of_rank*/) override {
-    std::copy(send.begin(), send.end(), recv.begin());
+    std::ranges::copy(send.as<std::int64_t>(), recv.as<std::int64_t>().begin());
   }
   void all_to_all_v(Lane& /*lane*/, const Buffer& send, Buffer& recv,
                     const ExchangeRows& rows) override {

@@ -24,17 +24,30 @@ class RecordingOps final : public TokenOps {
   explicit RecordingOps(TokenOps& inner) : inner_(inner) {}
 
   void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
-              std::span<const std::int32_t> prescribed, Buffer& own_choice,
-              Buffer& weights) override {
+              const Buffer& prescribed, Buffer& own_choice, Buffer& weights) override {
     inner_.router(lane, op, x, gate, prescribed, own_choice, weights);
   }
+  void assign_slots(Lane& lane, const AssignSlots& op, const Buffer& experts,
+                    Buffer& slots) override {
+    inner_.assign_slots(lane, op, experts, slots);
+  }
+  void count_slots(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts) override {
+    inner_.count_slots(lane, op, slots, counts);
+  }
+  void sort_by_slot(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts,
+                    Buffer& position) override {
+    inner_.sort_by_slot(lane, op, slots, counts, position);
+  }
+  void order_by_expert(Lane& lane, const ReceivedPairs& op, const Buffer& recv_counts,
+                       Buffer& expert_order) override {
+    inner_.order_by_expert(lane, op, recv_counts, expert_order);
+  }
   void scatter_rows(Lane& lane, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
-                    std::span<const std::int32_t> position, std::int64_t row_bytes,
-                    Buffer& out) override {
+                    const RowIndex& position, std::int64_t row_bytes, Buffer& out) override {
     inner_.scatter_rows(lane, in, in_stride_bytes, repeat, position, row_bytes, out);
   }
-  void gather_rows(Lane& lane, const Buffer& in, std::span<const std::int32_t> source,
-                   std::int64_t row_bytes, Buffer& out) override {
+  void gather_rows(Lane& lane, const Buffer& in, const RowIndex& source, std::int64_t row_bytes,
+                   Buffer& out) override {
     inner_.gather_rows(lane, in, source, row_bytes, out);
   }
   void move_rows(Lane& lane, const MoveRows& op, const Buffer& in, Buffer& out) override {
@@ -44,11 +57,12 @@ class RecordingOps final : public TokenOps {
                   const Buffer& in, Buffer& out) override {
     inner_.activation(lane, kind, dtype, rows, cols, in, out);
   }
-  void weighted_reduce(Lane& lane, DType dtype, int top_k, std::span<const std::int32_t> position,
+  void weighted_reduce(Lane& lane, DType dtype, int top_k, const RowIndex& position,
                        const Buffer& weights, std::int64_t cols, const Buffer& in,
                        Buffer& out) override {
     AssignmentRows layer;
-    for (const std::int32_t row : position) {
+    const auto rows = position.buffer->as<std::int32_t>();
+    for (const std::int32_t row : rows.first(static_cast<std::size_t>(position.count))) {
       for (std::int64_t c = 0; c < cols; ++c) {
         const auto at = static_cast<std::size_t>(row * cols + c);
         layer.rows.push_back(dtype == DType::fp32 ? in.as<float>()[at]

@@ -35,9 +35,10 @@ class Alltoallv : public Transport {
     }
   }
 
-  void exchange_counts(std::span<const std::int64_t> send, std::span<std::int64_t> recv,
+  void exchange_counts(Lane& /*lane*/, const Buffer& send, Buffer& recv,
                        std::span<const int> slots_of_rank) override {
-    exchange_slot_counts(group_, messages_, send, recv, slots_of_rank);
+    exchange_slot_counts(group_, messages_, send.as<std::int64_t>(), recv.as<std::int64_t>(),
+                         slots_of_rank);
   }
 
   void all_to_all_v(Lane& /*lane*/, const Buffer& send, Buffer& recv,
@@ -82,8 +83,10 @@ class Alltoallv : public Transport {
 };
 
 const bool kAdded = TransportCatalog::instance().add(
-    {"alltoallv", "cpu", "MPI_Alltoallv; the MPI library picks the algorithm by group size",
-     [](const EpGroup& group) -> std::unique_ptr<Transport> {
+    {.name = "alltoallv",
+     .backend = "cpu",
+     .summary = "MPI_Alltoallv; the MPI library picks the algorithm by group size",
+     .make = [](const EpGroup& group, Fabric*) -> std::unique_ptr<Transport> {
        return std::make_unique<Alltoallv>(group);
      }});
 

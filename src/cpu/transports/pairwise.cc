@@ -17,9 +17,10 @@ class Pairwise : public Transport {
     messages_.set_max_message_bytes(max_message_bytes);
   }
 
-  void exchange_counts(std::span<const std::int64_t> send, std::span<std::int64_t> recv,
+  void exchange_counts(Lane& /*lane*/, const Buffer& send, Buffer& recv,
                        std::span<const int> slots_of_rank) override {
-    exchange_slot_counts(group_, messages_, send, recv, slots_of_rank);
+    exchange_slot_counts(group_, messages_, send.as<std::int64_t>(), recv.as<std::int64_t>(),
+                         slots_of_rank);
   }
 
   // Receives first, so that rows find their place on arrival; peers in an order that differs from
@@ -62,8 +63,12 @@ std::unique_ptr<Transport> make_pairwise(const EpGroup& group, std::int64_t max_
 namespace {
 
 const bool kAdded = TransportCatalog::instance().add(
-    {"pairwise", "cpu", "own non-blocking sends and receives between all pairs of ranks",
-     [](const EpGroup& group) { return make_pairwise(group, MessageSet::kMaxMessageBytes); }});
+    {.name = "pairwise",
+     .backend = "cpu",
+     .summary = "own non-blocking sends and receives between all pairs of ranks",
+     .make = [](const EpGroup& group, Fabric*) {
+       return make_pairwise(group, MessageSet::kMaxMessageBytes);
+     }});
 
 }  // namespace
 }  // namespace epsweep

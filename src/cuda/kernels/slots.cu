@@ -1,4 +1,4 @@
-#include "base/random.h"
+#include "base/replica_choice.h"
 #include "cuda/kernels/elements.h"
 #include "cuda/kernels/scan.h"
 #include "cuda/kernels/slots.h"
@@ -20,9 +20,8 @@ __global__ void assign_kernel(const std::int32_t* first_of_expert,
     const std::int32_t expert = experts[a];
     const std::int32_t begin = first_of_expert[expert];
     const auto replicas = static_cast<std::uint64_t>(first_of_expert[expert + 1] - begin);
-    const auto token = static_cast<std::uint64_t>(first_token + a / top_k);
-    const std::uint64_t hash = mix64(token + 1) >> 32;
-    slots[a] = slots_by_expert[begin + static_cast<std::int32_t>((hash * replicas) >> 32)];
+    const std::uint64_t hash = replica_hash(first_token + a / top_k);
+    slots[a] = slots_by_expert[begin + static_cast<std::int32_t>(chosen_replica(hash, replicas))];
   }
 }
 

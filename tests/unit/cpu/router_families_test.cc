@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "cpu/cpu_backend.h"
 #include "device/token_ops.h"
+#include "support/host_view.h"
 #include "workload/router.h"
 
 namespace epsweep {
@@ -143,7 +144,8 @@ TEST_P(CpuRouterFamilies, ChoosesAndWeighsLikeTheReference) {
   const auto lane = backend->make_lane();
   const std::int64_t choices = kTokens * family.top_k;
   Buffer own = make_cpu_buffer(choices * 4), weights = make_cpu_buffer(choices * 4);
-  backend->token_ops().router(*lane, op, floats(x_), floats(gate_), expected, own, weights);
+  backend->token_ops().router(*lane, op, floats(x_), floats(gate_), host_view(expected), own,
+                              weights);
 
   std::int64_t different = 0;
   for (std::int64_t t = 0; t < kTokens; ++t) {
@@ -177,7 +179,7 @@ TEST(CpuRouter, TiesGoToTheLowerExpertAndTheLowerGroup) {
   op.select_by_logit = false;
   op.selection_bias = &bias;
   Buffer own = make_cpu_buffer(16), weights = make_cpu_buffer(16);
-  backend->token_ops().router(*lane, op, x, gate, prescribed, own, weights);
+  backend->token_ops().router(*lane, op, x, gate, host_view(prescribed), own, weights);
   const auto chosen = own.as<std::int32_t>();
   EXPECT_EQ(std::vector(chosen.begin(), chosen.end()), (std::vector<std::int32_t>{6, 7, 3, 2}));
 }
@@ -195,7 +197,7 @@ TEST(CpuRouter, ScoresThatVanishGiveWeightZero) {
                     .score = ScoreFunction::sigmoid,
                     .renormalize = true};
   Buffer own = make_cpu_buffer(8), weights = make_cpu_buffer(8);
-  backend->token_ops().router(*lane, op, x, gate, prescribed, own, weights);
+  backend->token_ops().router(*lane, op, x, gate, host_view(prescribed), own, weights);
   for (const float weight : weights.as<float>()) EXPECT_NEAR(weight, 0, 1e-12F);
 }
 

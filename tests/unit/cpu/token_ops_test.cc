@@ -12,6 +12,7 @@
 #include "cpu/router_op.h"
 #include "cpu/vector_math.h"
 #include "gemm_case.h"
+#include "support/host_view.h"
 
 namespace epsweep {
 namespace {
@@ -92,7 +93,7 @@ void check_router(TokenOps& ops, Lane& lane, const RouterOp& op) {
     prescribed.push_back(static_cast<std::int32_t>((i * 7 + 3) % op.num_experts));
   }
   Buffer own = poisoned(choices * 4), weights = poisoned(choices * 4);
-  ops.router(lane, op, x, gate, prescribed, own, weights);
+  ops.router(lane, op, x, gate, host_view(prescribed), own, weights);
   for (std::int64_t t = 0; t < op.num_tokens; ++t) {
     std::vector<double> logits;
     for (std::int64_t e = 0; e < op.num_experts; ++e) {
@@ -144,7 +145,7 @@ TEST_P(CpuTokenOpsTest, RouterTiesGoToTheLowerId) {
   for (std::size_t i = 0; i < gate.as<float>().size(); ++i) gate.as<float>()[i] = levels[i / 16];
   const std::vector<std::int32_t> prescribed = {0, 1, 2, 0, 1, 2};
   Buffer own = poisoned(24), weights = poisoned(24);
-  ops_.router(*lane_, op, x, gate, prescribed, own, weights);
+  ops_.router(*lane_, op, x, gate, host_view(prescribed), own, weights);
   const auto chosen = own.as<std::int32_t>();
   EXPECT_EQ(std::vector<std::int32_t>(chosen.begin(), chosen.end()),
             (std::vector<std::int32_t>{1, 3, 2, 1, 3, 2}));
@@ -159,8 +160,10 @@ TEST_P(CpuTokenOpsTest, ScatterThenGatherRoundTrips) {
     const std::vector<std::int32_t> position = shuffled(tokens * copies);
     Buffer sent = poisoned(tokens * copies * row_bytes);
     Buffer back = poisoned(tokens * copies * row_bytes);
-    ops_.scatter_rows(*lane_, in, stride, copies, position, row_bytes, sent);
-    ops_.gather_rows(*lane_, sent, position, row_bytes, back);
+    const Buffer rows = host_view(position);
+    const RowIndex index{.buffer = &rows, .count = tokens * copies};
+    ops_.scatter_rows(*lane_, in, stride, copies, index, row_bytes, sent);
+    ops_.gather_rows(*lane_, sent, index, row_bytes, back);
     for (std::int64_t i = 0; i < tokens * copies; ++i) {
       ASSERT_EQ(std::memcmp(back.as<char>().data() + i * row_bytes,
                             in.as<char>().data() + i / copies * stride,
@@ -209,7 +212,9 @@ TEST_P(CpuTokenOpsTest, WeightedReduce) {
       const Buffer weights = random_buffer(DType::fp32, tokens * top_k, 7);
       const std::vector<std::int32_t> position = shuffled(tokens * top_k);
       Buffer out = poisoned(tokens * cols * 4);
-      ops_.weighted_reduce(*lane_, dtype, top_k, position, weights, cols, in, out);
+      const Buffer rows = host_view(position);
+      ops_.weighted_reduce(*lane_, dtype, top_k, {.buffer = &rows, .count = tokens * top_k},
+                           weights, cols, in, out);
       for (std::int64_t t = 0; t < tokens; ++t) {
         for (std::int64_t c = 0; c < cols; ++c) {
           double sum = 0;
@@ -232,18 +237,19 @@ TEST_P(CpuTokenOpsTest, MoveRowsBetweenStrides) {
   std::vector<std::int32_t> position;
   for (std::int32_t i = 0; i < rows; ++i) position.push_back(4 * (rows - 1 - i));
   Buffer out = poisoned(rows * 8), packed = poisoned(rows * 6);
+  const Buffer from = host_view(source), to = host_view(position);
   ops_.move_rows(*lane_,
                  {.row_bytes = 6,
                   .in_stride_bytes = 10,
                   .out_stride_bytes = 2,
-                  .source = source,
-                  .position = position},
+                  .source = {.buffer = &from, .count = rows},
+                  .position = {.buffer = &to, .count = rows}},
                  in, out);
   ops_.move_rows(*lane_,
                  {.row_bytes = 6,
                   .in_stride_bytes = 10,
                   .out_stride_bytes = 6,
-                  .source = source,
+                  .source = {.buffer = &from, .count = rows},
                   .position = {}},
                  in, packed);
   for (std::size_t i = 0; i < source.size(); ++i) {
@@ -261,6 +267,7 @@ TEST_P(CpuTokenOpsTest, SegmentReduce) {
   for (std::int32_t s = 0; s < 150; ++s) first.push_back(first.back() + s % 7);
   const std::int32_t rows = first.back();
   const std::vector<std::int32_t> row = shuffled(rows);
+  const Buffer first_of = host_view(first), row_of = host_view(row);
   for (const DType in_dtype : {DType::bf16, DType::fp32}) {
     for (const DType out_dtype : {in_dtype, DType::fp32}) {
       for (const std::int64_t cols : {1, 50, 2100}) {
@@ -272,8 +279,9 @@ TEST_P(CpuTokenOpsTest, SegmentReduce) {
                               {.in_dtype = in_dtype,
                                .out_dtype = out_dtype,
                                .cols = cols,
-                               .first = first,
-                               .row = row,
+                               .segments = 150,
+                               .first = &first_of,
+                               .row = &row_of,
                                .weights = weight},
                               in, out);
           for (std::size_t s = 0; s < 150; ++s) {

@@ -96,9 +96,9 @@ class LossyTransport final : public Transport {
  public:
   LossyTransport(int message, std::size_t begin, std::size_t end)
       : message_(message), begin_(begin), end_(end) {}
-  void exchange_counts(std::span<const std::int64_t> send, std::span<std::int64_t> recv,
+  void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
                        std::span<const int> slots) override {
-    inner_.exchange_counts(send, recv, slots);
+    inner_.exchange_counts(lane, send, recv, slots);
   }
   void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
                     const ExchangeRows& rows) override {

@@ -81,7 +81,7 @@ Home home_of(const Placement& placement, std::int32_t expert, std::int64_t token
 void expect_send_order(const World& world, int rank) {
   const DispatchPlan& plan = world.plans[static_cast<std::size_t>(rank)];
   std::vector<std::int32_t> slots(plan.expert_of_assignment.size(), -1);
-  assign_slots(world.placement, plan.expert_of_assignment, plan.tokens.begin, plan.top_k, slots);
+  assign_slots(world.placement.slot_table(), plan.expert_of_assignment, plan.tokens.begin, plan.top_k, slots);
   std::vector<std::int64_t> counts(world.placement.expert_of_slot.size(), 0);
   count_slots(slots, counts);
   EXPECT_EQ(counts, plan.send_rows_per_slot);
