@@ -35,6 +35,19 @@ __global__ void gather_kernel(const Word* in, std::int64_t stride, const std::in
   }
 }
 
+// Strides in words.
+template <typename Word>
+__global__ void move_kernel(const Word* in, std::int64_t in_stride, const std::int32_t* source,
+                            const std::int32_t* position, std::int64_t out_stride,
+                            std::int64_t rows, std::int64_t words, Word* out) {
+  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
+  for (std::int64_t row = static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
+       row < rows; row += step) {
+    const std::int64_t to = position == nullptr ? row : position[row];
+    copy_row(in + source[row] * in_stride, words, out + to * out_stride);
+  }
+}
+
 // Wide enough for a row, but not wider: short rows share a block.
 Grid grid_for(std::int64_t rows, std::int64_t words) {
   unsigned lanes = kThreads;
@@ -71,7 +84,26 @@ void gather(cudaStream_t stream, const void* in, std::int64_t stride_bytes,
          static_cast<Word*>(out));
 }
 
+template <typename Word>
+void move(cudaStream_t stream, const MoveArguments& a) {
+  const auto width = static_cast<std::int64_t>(sizeof(Word));
+  launch(stream, grid_for(a.rows, a.row_bytes / width), move_kernel<Word>,
+         static_cast<const Word*>(a.in), a.in_stride_bytes / width, a.source, a.position,
+         a.out_stride_bytes / width, a.rows, a.row_bytes / width, static_cast<Word*>(a.out));
+}
+
 }  // namespace
+
+void move_rows(cudaStream_t stream, const MoveArguments& arguments) {
+  const std::uintptr_t bits =
+      bits_of(arguments.in, arguments.out, arguments.row_bytes, arguments.in_stride_bytes) |
+      static_cast<std::uintptr_t>(arguments.out_stride_bytes);
+  if (fits(bits, sizeof(uint4))) {
+    move<uint4>(stream, arguments);
+  } else {
+    move<std::uint16_t>(stream, arguments);
+  }
+}
 
 void scatter_rows(cudaStream_t stream, const void* in, std::int64_t in_stride_bytes, int repeat,
                   const std::int32_t* position, std::int64_t rows, std::int64_t row_bytes,

@@ -19,6 +19,16 @@ void scatter_rows(cudaStream_t stream, const void* in, std::int64_t in_stride_by
 void gather_rows(cudaStream_t stream, const void* in, std::int64_t in_stride_bytes,
                  const std::int32_t* source, std::int64_t rows, std::int64_t row_bytes, void* out);
 
+// row_bytes from byte source[i] * in_stride_bytes to byte position[i] * out_stride_bytes, i < rows.
+struct MoveArguments {
+  std::int64_t rows = 0, row_bytes = 0, in_stride_bytes = 0, out_stride_bytes = 0;
+  const std::int32_t* source = nullptr;
+  const std::int32_t* position = nullptr;  // null for 0, 1, 2, ...
+  const void* in = nullptr;
+  void* out = nullptr;
+};
+void move_rows(cudaStream_t stream, const MoveArguments& arguments);
+
 // out[t][c] = sum over j < top_k of weights[t * top_k + j] * in[position[t * top_k + j]][c], in
 // order of j, each step a fused multiply-add in fp32; out [tokens][cols] fp32.
 void weighted_reduce(cudaStream_t stream, ElementType type, int top_k, const std::int32_t* position,

@@ -1,0 +1,90 @@
+// A GPU as a device: streams are lanes, events are marks.
+#include <algorithm>
+#include <cstring>
+
+#include "base/error.h"
+#include "cuda/cuda_lane.h"
+#include "cuda/cuda_memory.h"
+#include "cuda/cuda_token_ops.h"
+#include "cuda/device_choice.h"
+#include "device/backend.h"
+
+namespace epsweep::cuda {
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  explicit CudaBackend(const BackendOptions& options)
+      : options_(options), device_(choose_device(options.local_rank)), copies_(make_stream()) {}
+
+  BackendInfo describe() const override {
+    return {.name = "cuda",
+            .device = device_.name,
+            .device_id = device_.uuid,
+            .num_threads = options_.num_threads,
+            .memory_bytes = device_.free_bytes,
+            .last_level_cache_bytes = device_.cache_bytes,
+            .dtypes = {DType::bf16, DType::fp32}};
+  }
+  std::unique_ptr<Lane> make_lane() override { return std::make_unique<CudaLane>(); }
+  std::unique_ptr<Timeline> make_timeline(int num_marks) override {
+    return std::make_unique<EventTimeline>(num_marks);
+  }
+  Buffer make_buffer(std::int64_t bytes) override { return make_device_buffer(bytes); }
+
+  // Through page-locked memory and a stream of its own: the legacy default stream would wait for
+  // everything else.
+  void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) override {
+    EPS_EXPECT(bytes >= 0 && bytes <= from.bytes(), "copy reads past the end of the buffer");
+    auto* at = static_cast<std::byte*>(to);
+    for_each_part(bytes, [&](std::int64_t begin, std::size_t count) {
+      EPS_CUDA(cudaMemcpyAsync(stage_.data(), static_cast<const std::byte*>(from.data()) + begin,
+                               count, cudaMemcpyDeviceToHost, copies_.get()));
+      EPS_CUDA(cudaStreamSynchronize(copies_.get()));
+      std::memcpy(at + begin, stage_.data(), count);
+    });
+  }
+  void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) override {
+    EPS_EXPECT(bytes >= 0 && bytes <= to.bytes(), "copy writes past the end of the buffer");
+    const auto* at = static_cast<const std::byte*>(from);
+    for_each_part(bytes, [&](std::int64_t begin, std::size_t count) {
+      std::memcpy(stage_.data(), at + begin, count);
+      EPS_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(to.data()) + begin, stage_.data(), count,
+                               cudaMemcpyHostToDevice, copies_.get()));
+      EPS_CUDA(cudaStreamSynchronize(copies_.get()));
+    });
+  }
+  void poison(Buffer& buffer) override {
+    if (buffer.bytes() == 0) return;
+    EPS_CUDA(cudaMemsetAsync(buffer.data(), 0xff, static_cast<std::size_t>(buffer.bytes()),
+                             copies_.get()));
+    EPS_CUDA(cudaStreamSynchronize(copies_.get()));
+  }
+  TokenOps& token_ops() override { return token_ops_; }
+
+ private:
+  static constexpr std::int64_t kStageBytes = 4 << 20;
+
+  template <typename Copy>
+  void for_each_part(std::int64_t bytes, const Copy& copy) {
+    for (std::int64_t begin = 0; begin < bytes; begin += kStageBytes) {
+      copy(begin, static_cast<std::size_t>(std::min(kStageBytes, bytes - begin)));
+    }
+  }
+
+  BackendOptions options_;
+  DeviceFacts device_;
+  StreamHandle copies_;
+  Buffer stage_ = make_pinned_buffer(kStageBytes);
+  CudaTokenOps token_ops_;
+};
+
+const bool registered = BackendCatalog::instance().add(
+    {.name = "cuda",
+     .summary = "NVIDIA GPUs, one per rank",
+     .make = [](const BackendOptions& options) -> std::unique_ptr<Backend> {
+       return std::make_unique<CudaBackend>(options);
+     }});
+
+}  // namespace
+}  // namespace epsweep::cuda
