@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "app/launch_facts.h"
 #include "app/signals.h"
 #include "base/error.h"
 #include "base/host_probe.h"
@@ -48,15 +47,11 @@ std::string kernel_refusal(const RankWork& work) {
 
 }  // namespace
 
-RankEngine::RankEngine(const Comm& world, const HostMap& hosts, const RunSettings& settings)
+RankEngine::RankEngine(const Comm& world, RankBackend backend, const RunSettings& settings)
     : world_(world),
       settings_(settings),
-      backend_(BackendCatalog::instance()
-                   .at(settings.backend)
-                   .make({.num_threads = cores_per_rank(hosts, world.rank()),
-                          .memory_bytes = memory_per_rank(hosts, world.rank()),
-                          .local_rank =
-                              hosts.ranks[static_cast<std::size_t>(world.rank())].local_rank})),
+      backend_(std::move(backend.backend)),
+      device_ids_(std::move(backend.device_ids)),
       groups_(world),
       watchdog_(settings.phase_limit_s, [&world, &settings](const std::string& where) {
         end_hung_run(world, settings.phase_limit_s, where);

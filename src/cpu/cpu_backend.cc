@@ -86,8 +86,11 @@ class CpuBackend final : public Backend {
   CpuTokenOps token_ops_;
 };
 
-const bool registered = BackendCatalog::instance().add(
-    {.name = "cpu", .summary = "host cores, one share per rank", .make = make_cpu_backend});
+const bool registered = BackendCatalog::instance().add({.name = "cpu",
+                                                        .summary = "host cores, one share per rank",
+                                                        .default_transport = "pairwise",
+                                                        .default_grouped_gemm = "onednn",
+                                                        .make = make_cpu_backend});
 
 }  // namespace
 

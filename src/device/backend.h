@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,15 +41,22 @@ class Backend {
   virtual TokenOps& token_ops() = 0;
 };
 
+// Whether several ranks may use one device: what they measure then is not what a device does.
+enum class DeviceSharing { refuse, allow };
+
 struct BackendOptions {
   int num_threads = 1;            // cores this rank may use
   std::int64_t memory_bytes = 0;  // host memory this rank may use
-  int local_rank = 0;
+  int local_rank = 0, local_size = 1;  // among the ranks of its host
+  std::optional<int> device;           // its number, where somebody chose one for this rank
+  DeviceSharing sharing = DeviceSharing::refuse;
 };
 
 struct BackendEntry {
   std::string name;
   std::string summary;
+  // What an experiment uses that names none.
+  std::string default_transport, default_grouped_gemm;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options) = nullptr;
 };
 
