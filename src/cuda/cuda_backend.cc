@@ -7,6 +7,8 @@
 #include "cuda/cuda_memory.h"
 #include "cuda/cuda_token_ops.h"
 #include "cuda/device_choice.h"
+#include "cuda/element_type_of.h"
+#include "cuda/kernels/payload.h"
 #include "cuda/nccl_comm.h"
 #include "device/backend.h"
 
@@ -56,6 +58,14 @@ class CudaBackend final : public Backend {
                                cudaMemcpyHostToDevice, copies_.get()));
       EPS_CUDA(cudaStreamSynchronize(copies_.get()));
     });
+  }
+  void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
+            DType dtype) override {
+    EPS_EXPECT(count >= 0 && count * bytes_of(dtype) <= to.bytes(),
+               "values past the end of the buffer");
+    fill_payload(copies_.get(), stream.words, begin, stream.unit, count, element_type_of(dtype),
+                 to.data());
+    EPS_CUDA(cudaStreamSynchronize(copies_.get()));
   }
   void poison(Buffer& buffer) override {
     if (buffer.bytes() == 0) return;

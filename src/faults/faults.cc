@@ -43,9 +43,7 @@ class SwappedExperts final : public WrappedGemm {
   using WrappedGemm::WrappedGemm;
   void prepare(const WeightSource& weights) override {
     EPS_EXPECT(shape_.num_experts >= 2, "swap_experts needs two experts on its rank");
-    inner_->prepare([&weights](int expert, std::int64_t begin, std::int64_t end, void* out) {
-      weights(expert < 2 ? 1 - expert : expert, begin, end, out);
-    });
+    inner_->prepare([&weights](int expert) { return weights(expert < 2 ? 1 - expert : expert); });
   }
 };
 
