@@ -131,7 +131,7 @@ void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
   const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
   const int num_threads = backend_->describe().num_threads;
   weights_ = prepare_weights(work, *backend_, [&](const GemmShape& shape) {
-    return with_faults(entry.make(shape, num_threads), shape, faults);
+    return with_faults(entry.make(shape, num_threads), shape, faults, *backend_);
   });
 }
 
@@ -168,7 +168,7 @@ void RankEngine::run(RankPoint& rank_point) {
                       .at(work.point.transport)
                       .make(*rank_point.group,
                             fabrics_.at({layout_key(work.point), work.point.transport}).get()),
-                  faults);
+                  faults, *backend_);
   rank_point.outcome = run_point(work, *backend_, *transport, *weights_, hooks);
   transport->close();
   watchdog_.enter("waiting for the other ranks (" + label + ")");

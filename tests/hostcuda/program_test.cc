@@ -73,6 +73,16 @@ TEST(Devices, SharingMarksThePoints) {
   EXPECT_THAT(result.out, HasSubstr("# up to 2 ranks share a device"));
 }
 
+// Damage done on the device is found there too.
+TEST(Faults, AreCaughtOnTheDevice) {
+  for (const std::string fault : {"swap_experts", "skip_expert", "drop_row"}) {
+    const TempDir dir;
+    const ProgramResult result = run_cuda(2, dir, "--inject " + fault + ":rank=1");
+    EXPECT_EQ(result.exit_code, 3) << fault << ": " << result.err;
+    EXPECT_EQ(records_of(dir.path("out")).at(0)["state"], "failed") << fault;
+  }
+}
+
 TEST(Devices, AChosenOneThatIsNotThereIsRefused) {
   const HostDevices two(2);
   const TempDir dir;
