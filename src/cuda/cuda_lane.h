@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include <nvtx3/nvToolsExt.h>
+
 #include "cuda/handles.h"
 #include "device/lane.h"
 #include "device/timeline.h"
@@ -13,6 +15,9 @@ class CudaLane final : public Lane {
  public:
   CudaLane() : stream_(make_stream()) {}
   void synchronize() override { EPS_CUDA(cudaStreamSynchronize(stream_.get())); }
+  // NVTX ranges of the enqueuing thread; profilers carry them over to the kernels.
+  void begin_range(const char* name) override { nvtxRangePushA(name); }
+  void end_range() override { nvtxRangePop(); }
   cudaStream_t stream() const { return stream_.get(); }
 
  private:

@@ -115,9 +115,12 @@ std::vector<std::int32_t> LayerPipeline::own_choice() const {
 LayerGemmWork LayerPipeline::run_layer(int layer, Timeline& timeline, MarkId first_mark) {
   MarkId mark = first_mark;
   for (const Step& step : schedule_) {
+    // The names are literals, so they end with a zero.
+    lane_->begin_range(to_string(step.stage).data());
     timeline.mark(*lane_, mark++);
     std::visit([&](auto& path) { run_step(path, layer, step.stage); }, exchange_);
     timeline.mark(*lane_, mark++);
+    lane_->end_range();
   }
   return gemm_work_;
 }
