@@ -187,6 +187,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   // A check of no tokens says nothing.
   if (verdict.state != PointState::empty) input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;
+  input.device_condition = gathered.device_condition;
   input.harness = gathered.harness;
   if (verdict.state == PointState::measured) {
     input.timings = summarize(*gathered.times);

@@ -21,6 +21,20 @@ Json totals_json(const std::vector<LayerGemmWork>& layers, GemmWork LayerGemmWor
 }
 
 // Everything but the times, which travel as numbers.
+// Null where the device says nothing.
+Json condition_json(const DeviceCondition& condition) {
+  Json json = {{"sm_clock_mhz", json_or_null(condition.sm_clock_mhz)},
+               {"memory_clock_mhz", json_or_null(condition.memory_clock_mhz)},
+               {"power_w", json_or_null(condition.power_w)},
+               {"temperature_c", json_or_null(condition.temperature_c)},
+               {"clock_limits", nullptr}};
+  if (condition.clock_limits) json["clock_limits"] = *condition.clock_limits;
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_null()) return json;
+  }
+  return nullptr;
+}
+
 Json facts_json(const RankPoint& rank_point) {
   if (!rank_point.outcome) return nullptr;
   const RankOutcome& outcome = *rank_point.outcome;
@@ -45,7 +59,8 @@ Json facts_json(const RankPoint& rank_point) {
           {"timed", outcome.seconds.measured},
           {"load_wall_s", outcome.load.wall_s},
           {"load_own_cpu_s", outcome.load.own_cpu_s},
-          {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)}};
+          {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)},
+          {"condition", condition_json(outcome.condition)}};
 }
 
 void add_gemm(GemmTotals& total, const Json& facts, const char* key) {
@@ -126,11 +141,13 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
     add_check(point, facts, rank);
     add_harness(point.harness, facts);
     loads.push_back(load_of(facts, rank));
+    point.device_condition.push_back(facts["condition"]);
     if (facts["group"] == 0) {
       add_gemm(point.gemms.gate_up, facts, "gate_up");
       add_gemm(point.gemms.down, facts, "down");
     }
   }
+  if (std::ranges::all_of(point.device_condition, &Json::is_null)) point.device_condition = nullptr;
   point.foreign_load = foreign_load(hosts, loads, num_online_cores());
   if (all_measured) point.times = table_of(rank_point, std::move(values));
   return point;

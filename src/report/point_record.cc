@@ -266,6 +266,7 @@ Json make_point_record(const PointRecordInput& input) {
                     {"oversubscribed", input.load.oversubscribed()},
                     {"ranks_per_device", input.load.ranks_per_device},
                     {"foreign_load", json_or_null(input.load.foreign_load)}};
+  record["device_condition"] = input.device_condition;
   record["harness_s"] = {{"prepare", input.harness.prepare},
                          {"check", input.harness.check},
                          {"warmup", input.harness.warmup},

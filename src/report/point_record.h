@@ -85,6 +85,9 @@ struct PointRecordInput {
   std::string timings_file;  // relative to the run directory; empty for none
   LoadFacts load;
   HarnessSeconds harness;
+  // Of every working rank's device right after the last timed iteration, see DeviceCondition; null
+  // where no device tells.
+  Json device_condition = nullptr;
   std::vector<std::string> warnings;
   std::optional<LadderStop> ladder_stop;  // of the point's series, at this load or a lower one
 };
