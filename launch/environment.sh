@@ -65,6 +65,7 @@ epsweep_configure_and_build() {
     cat "$log" >&2
     epsweep_fail "configuring failed"
   }
+  sed -n 's/^-- \(CUDA engine:.*\)/\1/p' "$log"
   rm -f "$log"
   cmake --build "$epsweep_build" ${1:+--target "$@"} || epsweep_fail "building failed"
 }
