@@ -63,6 +63,12 @@ std::optional<int> host_devices() {
   return text == nullptr ? std::nullopt : std::optional(std::atoi(text));
 }
 
+// 0 stands for no driver.
+int driver_version() {
+  const char* text = std::getenv("EPSWEEP_HOSTCUDA_DRIVER");
+  return text == nullptr ? CUDART_VERSION : std::atoi(text);
+}
+
 int current_device = 0;
 
 hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
@@ -88,6 +94,7 @@ const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "error of the host double";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (driver_version() < CUDART_VERSION) return cudaErrorInsufficientDriver;
   *count = host_devices().value_or(1);
   return cudaSuccess;
 }
@@ -105,7 +112,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
+  *version = driver_version();
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
