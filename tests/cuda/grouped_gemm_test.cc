@@ -145,6 +145,36 @@ TEST_P(CudaGroupedGemm, multiplies_for_more_experts_than_one_launch_has) {
   expect_right<std::uint16_t>(GetParam(), {rows, 16, 32, DType::bf16});
 }
 
+// The host is done with one call before the device has begun it: nothing the next call changes may
+// belong to the first.
+TEST_P(CudaGroupedGemm, may_be_called_again_before_it_is_done) {
+  constexpr std::int64_t kN = 16, kK = 32;
+  const std::vector<std::vector<std::int64_t>> counts = {{1, 4, 0}, {3, 0, 2}};
+  const auto gemm = GroupedGemmCatalog::instance().at(GetParam()).make({3, kN, kK}, 1);
+  const std::vector<float> weights = small_values(2, 3 * kN * kK), inputs = small_values(1, 5 * kK);
+  gemm->prepare([&](int expert, std::int64_t begin, std::int64_t end, void* out) {
+    for (std::int64_t i = begin * kK; i < end * kK; ++i) {
+      static_cast<std::uint16_t*>(out)[i - begin * kK] =
+          bf16_of_float(weights[static_cast<std::size_t>(expert * kN * kK + i)]);
+    }
+  });
+  std::vector<std::uint16_t> x;
+  for (const float value : inputs) x.push_back(bf16_of_float(value));
+  DeviceArray<std::uint16_t> device_x(x), together(2 * 5 * kN), alone(2 * 5 * kN);
+  Buffer in(device_x.data(), 5 * kK * 2, [](void*) {});
+  CudaLane lane;
+  for (DeviceArray<std::uint16_t>* y : {&together, &alone}) {
+    for (const auto& rows : counts) gemm->warm(rows);
+    for (std::size_t call = 0; call < counts.size(); ++call) {
+      Buffer out(y->data() + call * 5 * kN, 5 * kN * 2, [](void*) {});
+      gemm->run(lane, in, out, counts[call]);
+      if (y == &alone) lane.synchronize();
+    }
+    lane.synchronize();
+  }
+  EXPECT_EQ(together.host(), alone.host());
+}
+
 // More than the height of a grid. What `auto` runs is here by its own name.
 TEST_P(CudaGroupedGemm, multiplies_more_than_65535_rows) {
   if (GetParam() == "auto") GTEST_SKIP() << "one of the others";

@@ -40,7 +40,7 @@ class CublasPadded128 final : public SharedWeightsGemm {
     EPS_EXPECT(padded_x_.bytes() >= slots_.stored_rows() * x_row_bytes(),
                "a matrix product of rows that were not prepared");
     const cudaStream_t stream = stream_of(lane);
-    const TileBatch batch = tile_batch();
+    const BatchOperands batch = batch_operands();
     for (const ExpertSlots& part : slots_.parts()) {
       into_tiles(stream, part, x_row_bytes(), x.data(), batch);
     }
@@ -64,7 +64,7 @@ class CublasPadded128 final : public SharedWeightsGemm {
   // Even, so that all three arrays begin at a multiple of 16 bytes.
   std::int64_t pointer_capacity() const { return in_tiles(num_tiles(), 2); }
 
-  TileBatch tile_batch() {
+  BatchOperands batch_operands() {
     return {.pointers = static_cast<void**>(pointers_.data()),
             .capacity = pointer_capacity(),
             .tile_rows = kTileRows,
@@ -77,7 +77,7 @@ class CublasPadded128 final : public SharedWeightsGemm {
   }
 
   // In cuBLAS's column-major words as in matmul.h: y^T (n x 128) = w^T (k x n) * x^T (k x 128).
-  void multiply(cudaStream_t stream, const TileBatch& batch) {
+  void multiply(cudaStream_t stream, const BatchOperands& batch) {
     const cudaDataType_t type = cublas_type(shape().dtype);
     const int n = as_int32(shape().n, "outputs"), k = as_int32(shape().k, "inputs");
     const float one = 1, zero = 0;

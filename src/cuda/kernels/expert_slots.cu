@@ -65,18 +65,31 @@ __device__ void* bytes_behind(void* base, std::int64_t bytes) {
   return static_cast<char*>(base) + bytes;
 }
 
+// Of product number `product`, whose operands are the `at`th ones.
+__device__ void write_pointers(const BatchOperands& batch, std::int64_t product,
+                               std::int64_t expert, std::int64_t at) {
+  batch.pointers[product] = bytes_behind(batch.w, expert * batch.w_bytes);
+  batch.pointers[batch.capacity + product] = bytes_behind(batch.x, at * batch.x_bytes);
+  batch.pointers[2 * batch.capacity + product] = bytes_behind(batch.y, at * batch.y_bytes);
+}
+
 // A tile that is taken has a first row, so the thread that copies it can write the tile's pointers.
 __global__ void into_tiles_kernel(ExpertSlots slots, std::int64_t words, const uint4* from,
-                                  TileBatch batch) {
+                                  BatchOperands batch) {
   for_each_row(slots, [&](std::int64_t row, const Place& place) {
     copy_words(from + row * words, words, static_cast<uint4*>(batch.x) + place.row * words);
     if (threadIdx.x != 0 || place.row % batch.tile_rows != 0) return;
     const std::int64_t tile = place.row / batch.tile_rows;
-    const std::int64_t expert = slots.first_expert + place.expert;
-    batch.pointers[tile] = bytes_behind(batch.w, expert * batch.w_bytes);
-    batch.pointers[batch.capacity + tile] = bytes_behind(batch.x, tile * batch.x_bytes);
-    batch.pointers[2 * batch.capacity + tile] = bytes_behind(batch.y, tile * batch.y_bytes);
+    write_pointers(batch, tile, slots.first_expert + place.expert, tile);
   });
+}
+
+__global__ void point_at_experts_kernel(ExpertSlots slots, BatchOperands batch) {
+  for (int e = static_cast<int>(threadIdx.x); e < slots.num_experts;
+       e += static_cast<int>(blockDim.x)) {
+    if (slots.begin[e] == slots.begin[e + 1]) continue;
+    write_pointers(batch, slots.slot[e], slots.first_expert + e, slots.begin[e]);
+  }
 }
 
 // Wide enough for a row, but not wider: short rows share a block.
@@ -107,10 +120,14 @@ void out_of_slots(cudaStream_t stream, const ExpertSlots& slots, std::int64_t ro
 }
 
 void into_tiles(cudaStream_t stream, const ExpertSlots& slots, std::int64_t row_bytes,
-                const void* from, const TileBatch& batch) {
+                const void* from, const BatchOperands& batch) {
   const std::int64_t words = row_bytes / kWordBytes;
   launch(stream, grid_for(slots, words), into_tiles_kernel, slots, words,
          static_cast<const uint4*>(from), batch);
+}
+
+void point_at_experts(cudaStream_t stream, const ExpertSlots& slots, const BatchOperands& batch) {
+  launch(stream, Grid{dim3(1), dim3(kThreads)}, point_at_experts_kernel, slots, batch);
 }
 
 }  // namespace epsweep::cuda

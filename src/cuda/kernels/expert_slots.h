@@ -18,17 +18,17 @@ struct ExpertSlots {
   std::int32_t slot[kSlotExperts];
 };
 
-// Operands of a batch of products, one for each tile of `tile_rows` rows that holds any: three
-// arrays of `capacity` device pointers, to the expert's weights and to the tile's inputs and
-// outputs.
-struct TileBatch {
+// Where a batch of products finds its operands: three arrays of `capacity` device pointers, to an
+// expert's weights, to its inputs and to its outputs.
+struct BatchOperands {
   void** pointers = nullptr;  // on the device
-  std::int64_t capacity = 0, tile_rows = 0;
+  std::int64_t capacity = 0;
+  std::int64_t tile_rows = 0;  // of a product; 0 where it has all rows of its expert
   void* w = nullptr;
   void* x = nullptr;
   void* y = nullptr;
   std::int64_t w_bytes = 0;               // of an expert
-  std::int64_t x_bytes = 0, y_bytes = 0;  // of a tile
+  std::int64_t x_bytes = 0, y_bytes = 0;  // of a tile, or of a row
 };
 
 // Enqueue one kernel each; row_bytes and all addresses are multiples of 16. What lies in the slots
@@ -39,6 +39,9 @@ void out_of_slots(cudaStream_t stream, const ExpertSlots& slots, std::int64_t ro
                   const void* from, void* to);
 // into_slots() to batch.x, where every slot begins with a tile, and the pointers to it.
 void into_tiles(cudaStream_t stream, const ExpertSlots& slots, std::int64_t row_bytes,
-                const void* from, const TileBatch& batch);
+                const void* from, const BatchOperands& batch);
+// The pointers of products of whole experts: the slot of each that has rows is its product's
+// number.
+void point_at_experts(cudaStream_t stream, const ExpertSlots& slots, const BatchOperands& batch);
 
 }  // namespace epsweep::cuda
