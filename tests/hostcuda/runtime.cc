@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include "hostcuda/device_memory.h"
 #include "hostcuda/stream_queue.h"
 
 // The runtime's opaque handles.
@@ -81,6 +82,13 @@ hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 namespace hostcuda {
+
+bool on_device(const void* at, std::size_t bytes) {
+  const auto next = memory().device.upper_bound(const_cast<void*>(at));
+  if (next == memory().device.begin()) return false;
+  const auto& [begin, allocation] = *std::prev(next);
+  return static_cast<const char*>(at) + bytes <= static_cast<const char*>(begin) + allocation.bytes;
+}
 
 void check_device_memory() {
   for (const auto& [data, allocation] : memory().device) check_guards(data, allocation.bytes);
