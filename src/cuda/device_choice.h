@@ -21,4 +21,7 @@ struct DeviceFacts {
 // one than the program needs, or no device.
 DeviceFacts choose_device(int local_rank);
 
+// Of the current device; 90 for 9.0.
+int current_compute_capability();
+
 }  // namespace epsweep::cuda

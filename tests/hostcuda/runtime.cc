@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include "hostcuda/device.h"
 #include "hostcuda/stream_queue.h"
 
 // The runtime's opaque handles.
@@ -63,9 +64,15 @@ hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
   };
 }
 
+int compute_capability = hostcuda::kComputeCapability;
+
 }  // namespace
 
 namespace hostcuda {
+
+void set_compute_capability(int capability) {
+  compute_capability = capability;
+}
 
 void check_device_memory() {
   for (const auto& [data, allocation] : memory().device) check_guards(data, allocation.bytes);
@@ -90,7 +97,19 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrL2CacheSize ? 1 << 16 : 1;
+  switch (attribute) {
+    case cudaDevAttrL2CacheSize:
+      *value = 1 << 16;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = compute_capability / 10;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = compute_capability % 10;
+      break;
+    default:
+      *value = 1;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -109,7 +128,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->uuid.bytes[1] = static_cast<char>(getpid() >> 8);
   properties->uuid.bytes[2] = static_cast<char>(getpid() >> 16);
   properties->l2CacheSize = 1 << 16;
-  properties->major = 9;
+  properties->major = compute_capability / 10;
+  properties->minor = compute_capability % 10;
   properties->multiProcessorCount = 1;
   properties->totalGlobalMem = kDeviceBytes;
   return cudaSuccess;
