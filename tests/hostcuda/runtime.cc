@@ -9,6 +9,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include "hostcuda/device.h"
 #include "hostcuda/device_memory.h"
 #include "hostcuda/stream_queue.h"
 
@@ -79,6 +80,8 @@ hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
   };
 }
 
+int compute_capability = hostcuda::kComputeCapability;
+
 }  // namespace
 
 namespace hostcuda {
@@ -88,6 +91,10 @@ bool on_device(const void* at, std::size_t bytes) {
   if (next == memory().device.begin()) return false;
   const auto& [begin, allocation] = *std::prev(next);
   return static_cast<const char*>(at) + bytes <= static_cast<const char*>(begin) + allocation.bytes;
+}
+
+void set_compute_capability(int capability) {
+  compute_capability = capability;
 }
 
 void check_device_memory() {
@@ -116,7 +123,19 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrL2CacheSize ? 1 << 16 : 1;
+  switch (attribute) {
+    case cudaDevAttrL2CacheSize:
+      *value = 1 << 16;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = compute_capability / 10;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = compute_capability % 10;
+      break;
+    default:
+      *value = 1;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
@@ -133,7 +152,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   const int id = host_devices() ? current_device : getpid();
   for (int i = 0; i < 3; ++i) properties->uuid.bytes[i] = static_cast<char>(id >> (8 * i));
   properties->l2CacheSize = 1 << 16;
-  properties->major = 9;
+  properties->major = compute_capability / 10;
+  properties->minor = compute_capability % 10;
   properties->multiProcessorCount = 1;
   properties->totalGlobalMem = kDeviceBytes;
   return cudaSuccess;
