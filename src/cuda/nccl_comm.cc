@@ -12,11 +12,6 @@
 namespace epsweep::cuda {
 namespace {
 
-// Non-blocking calls answer "in progress" where blocking ones would wait.
-void check_taken(ncclResult_t status, const char* call) {
-  if (status != ncclInProgress) check(status, call);
-}
-
 // NCCL's 128 bytes as the integers that travel.
 ncclUniqueId share_id(const Comm& world) {
   ncclUniqueId id{};
@@ -37,6 +32,10 @@ void check(ncclResult_t status, const char* call) {
   if (status == ncclSuccess) return;
   throw RunError(fmt::format("{}: {} (NCCL: {})", call, ncclGetErrorString(status),
                              ncclGetLastError(nullptr)));
+}
+
+void check_taken(ncclResult_t status, const char* call) {
+  if (status != ncclInProgress) check(status, call);
 }
 
 NcclComm NcclComm::of_world(const Comm& world) {

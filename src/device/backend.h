@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/launch.h"
 #include "base/registry.h"
 #include "device/buffer.h"
 #include "device/lane.h"
@@ -23,6 +24,7 @@ struct BackendInfo {
   std::int64_t memory_bytes = 0;  // this rank may use
   std::int64_t last_level_cache_bytes = 0;
   std::vector<DType> dtypes;
+  std::vector<Launch> launches = {Launch::direct};
 };
 
 class Backend {

@@ -143,7 +143,7 @@ void LayerPipeline::run_step(Path& path, int layer, Stage stage) {
       return router(layer);
     case Stage::count_exchange:
       // The counts go to the host on every backend: a variable-size exchange cannot start without.
-      lane_->synchronize();
+      if (work_.capacity_rows == 0) lane_->synchronize();
       return path.announce(layer);
     case Stage::permute:
       return path.pack(tokens_, weights_of_choice_);

@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include "hostcuda/page_locked.h"
 #include "hostcuda/stream_queue.h"
 
 // The runtime's opaque handles.
@@ -56,6 +57,8 @@ bool is_pinned(const void* at) {
   return static_cast<const char*>(at) < static_cast<const char*>(begin) + allocation.bytes;
 }
 
+long long num_page_locked = 0;
+
 hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
   return [=] {
     if (bytes > 0) std::memcpy(to, from, bytes);
@@ -66,6 +69,18 @@ hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
 }  // namespace
 
 namespace hostcuda {
+
+long long page_locked_allocations() {
+  return num_page_locked;
+}
+
+bool in_device(const void* at, std::size_t bytes) {
+  if (bytes == 0) return true;
+  const auto next = memory().device.upper_bound(const_cast<void*>(at));
+  if (next == memory().device.begin()) return false;
+  const auto& [begin, allocation] = *std::prev(next);
+  return static_cast<const char*>(at) + bytes <= static_cast<const char*>(begin) + allocation.bytes;
+}
 
 void check_device_memory() {
   for (const auto& [data, allocation] : memory().device) check_guards(data, allocation.bytes);
@@ -145,6 +160,7 @@ cudaError_t cudaFree(void* data) {
 }
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  ++num_page_locked;
   *data = std::malloc(bytes + 1);
   memory().pinned[*data] = {bytes + 1};
   return cudaSuccess;
