@@ -24,7 +24,8 @@ class CudaBackend final : public Backend {
             .num_threads = options_.num_threads,
             .memory_bytes = device_.free_bytes,
             .last_level_cache_bytes = device_.cache_bytes,
-            .dtypes = {DType::bf16, DType::fp32}};
+            .dtypes = {DType::bf16, DType::fp32},
+            .launches = {Launch::direct, Launch::graph}};
   }
   std::unique_ptr<Lane> make_lane() override { return std::make_unique<CudaLane>(); }
   std::unique_ptr<Timeline> make_timeline(int num_marks) override {

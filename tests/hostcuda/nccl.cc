@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include <mpi.h>
 #include <nccl.h>
 
+#include "hostcuda/capture.h"
 #include "hostcuda/stream_queue.h"
 
 namespace hostcuda {
@@ -25,7 +25,7 @@ struct ncclComm {
 
 namespace {
 
-constexpr int kSizeTag = 31, kDataTag = 32, kCallBits = 1;
+constexpr int kSizeTag = 31, kDataTag = 32, kCallBits = 2;
 
 // What both sides of a message must agree on besides its size.
 enum class Call : unsigned long long { send_recv, all_to_all };
@@ -48,6 +48,7 @@ struct Exchange {
   std::vector<Message> messages;
   std::vector<unsigned long long> own_size, peer_size;
   std::vector<MPI_Request> requests;
+  bool is_captured = false;  // all sides of an exchange are, or none
   enum class Stage { unposted, sizes, data } stage = Stage::unposted;
 };
 
@@ -56,7 +57,8 @@ void post(Exchange& exchange, int tag) {
   for (std::size_t i = 0; i < exchange.messages.size(); ++i) {
     const Message& m = exchange.messages[i];
     if (tag == kSizeTag) {
-      exchange.own_size[i] = m.bytes << kCallBits | static_cast<unsigned long long>(m.call);
+      exchange.own_size[i] = m.bytes << kCallBits | static_cast<unsigned long long>(m.call) << 1 |
+                             (exchange.is_captured ? 1U : 0U);
       // A send's size travels to the receiver and a receive's to the sender.
       const int out = kSizeTag + (m.is_send ? 10 : 20), in = kSizeTag + (m.is_send ? 20 : 10);
       MPI_Isend(&exchange.own_size[i], 1, MPI_UNSIGNED_LONG_LONG, m.peer, out, m.comm->comm,
@@ -86,7 +88,8 @@ void compare_sizes(const Exchange& exchange) {
     const unsigned long long own = exchange.own_size[i], peer = exchange.peer_size[i];
     const std::string where = " at peer " + std::to_string(exchange.messages[i].peer);
     if (own >> kCallBits == peer >> kCallBits) {
-      throw std::logic_error("NCCL calls differ: ncclAlltoAll here or" + where + ", not at both");
+      throw std::logic_error("NCCL calls differ: captured, or ncclAlltoAll, here or" + where +
+                             ", but not at both");
     }
     throw std::logic_error("NCCL sizes differ: " + std::to_string(own >> kCallBits) +
                            " bytes here, " + std::to_string(peer >> kCallBits) + where);
@@ -186,15 +189,18 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (depth == 0) return ncclInvalidUsage;
   if (--depth > 0 || pending.empty()) return ncclSuccess;
-  auto exchange = std::make_shared<Exchange>();
-  exchange->messages.swap(pending);
-  exchange->own_size.resize(exchange->messages.size());
-  exchange->peer_size.resize(exchange->messages.size());
-  const cudaStream_t stream = exchange->messages.front().stream;
-  for (const Message& message : exchange->messages) {
+  Exchange exchange;
+  exchange.messages.swap(pending);
+  exchange.own_size.resize(exchange.messages.size());
+  exchange.peer_size.resize(exchange.messages.size());
+  const cudaStream_t stream = exchange.messages.front().stream;
+  exchange.is_captured = hostcuda::is_capturing(stream);
+  for (const Message& message : exchange.messages) {
     if (message.stream != stream) throw std::logic_error("one NCCL group on several streams");
   }
-  hostcuda::enqueue(stream, [exchange] { return advance(*exchange); });
+  // By value: every replay of a captured group is an exchange of its own.
+  hostcuda::enqueue(stream,
+                    [exchange = std::move(exchange)]() mutable { return advance(exchange); });
   return ncclInProgress;
 }
 

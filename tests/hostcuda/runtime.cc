@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include "hostcuda/capture.h"
 #include "hostcuda/page_locked.h"
 #include "hostcuda/stream_queue.h"
 
@@ -134,6 +135,7 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   if (memory().used + bytes > kDeviceBytes) return cudaErrorMemoryAllocation;
   auto* block = static_cast<unsigned char*>(
       std::aligned_alloc(256, (bytes + 2 * kRedZone + 255) / 256 * 256));
@@ -149,6 +151,7 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
 
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   const auto found = memory().device.find(data);
   if (found == memory().device.end()) return cudaErrorInvalidValue;
@@ -160,6 +163,7 @@ cudaError_t cudaFree(void* data) {
 }
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   ++num_page_locked;
   *data = std::malloc(bytes + 1);
   memory().pinned[*data] = {bytes + 1};
@@ -167,6 +171,7 @@ cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
 }
 
 cudaError_t cudaFreeHost(void* data) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   memory().pinned.erase(data);
   std::free(data);
@@ -189,6 +194,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
@@ -212,10 +218,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain(stream);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   return cudaSuccess;
 }
@@ -229,6 +237,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const auto captured = hostcuda::capture_record(event, stream); captured.taken) {
+    return captured.status;
+  }
   const long long number = ++event->recorded;
   hostcuda::enqueue(stream, [event, number] {
     event->passed = number;
@@ -238,6 +249,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (const auto captured = hostcuda::capture_wait(stream, event); captured.taken) {
+    return captured.status;
+  }
   hostcuda::enqueue(stream, [event, number = event->recorded] {
     return event->passed >= number ? hostcuda::Progress::done : hostcuda::Progress::waiting;
   });

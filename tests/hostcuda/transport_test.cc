@@ -265,6 +265,56 @@ TEST(NcclAlltoall, refuses_more_rows_than_a_pair_has_room_for_before_anything_is
   all.close();
 }
 
+// Sections and counts, captured once; what is sent changes between replays.
+TEST(NcclAlltoall, can_be_captured_and_replayed) {
+  const EpGroup group(mpi_world(), 0, 1);
+  InGroup all("nccl_alltoall", group);
+  const auto ranks = static_cast<std::size_t>(group.ep_size());
+  const Counts one_each(ranks, 1);
+  const std::vector<int> slots(ranks, 1);
+  const auto bytes = static_cast<std::int64_t>(ranks * sizeof(std::int64_t));
+  Buffer counts = make_device_buffer(bytes), their_counts = make_device_buffer(bytes);
+  Buffer rows = make_device_buffer(bytes), their_rows = make_device_buffer(bytes);
+  CudaLane lane;
+  lane.begin_capture();
+  all.transport->exchange_counts(lane, counts, their_counts, slots);
+  all.transport->all_to_all_v(lane, rows, their_rows, {one_each, one_each, 8, 1});
+  const auto replay = lane.end_capture();
+  const auto self = static_cast<std::int64_t>(group.ep_rank());
+  for (std::int64_t round = 1; round < 4; ++round) {
+    Counts expected_counts, expected_rows;
+    for (std::int64_t peer = 0; peer < group.ep_size(); ++peer) {
+      const auto at = static_cast<std::size_t>(peer);
+      counts.as<std::int64_t>()[at] = 100 * round + 10 * self + peer;
+      rows.as<std::int64_t>()[at] = -counts.as<std::int64_t>()[at];
+      expected_counts.push_back(100 * round + 10 * peer + self);
+      expected_rows.push_back(-expected_counts.back());
+    }
+    replay->enqueue(lane);
+    lane.synchronize();
+    EXPECT_TRUE(std::ranges::equal(their_counts.as<std::int64_t>(), expected_counts));
+    EXPECT_TRUE(std::ranges::equal(their_rows.as<std::int64_t>(), expected_rows));
+  }
+  all.close();
+}
+
+// What the double is for: NCCL itself would hang, or mix the ranks' rows.
+TEST(NcclAlltoall, of_different_sizes_is_noticed) {
+  if (mpi_world().size() == 1) GTEST_SKIP() << "one rank agrees with itself";
+  const EpGroup group(mpi_world(), 0, 1);
+  InGroup all("nccl_alltoall", group);
+  const auto ranks = static_cast<std::size_t>(group.ep_size());
+  const Counts none(ranks);
+  Buffer send = make_device_buffer(16 * group.ep_size());
+  Buffer recv = make_device_buffer(16 * group.ep_size());
+  CudaLane lane;
+  const std::int64_t capacity = group.ep_rank() == 0 ? 2 : 1;
+  all.transport->all_to_all_v(lane, send, recv, {none, none, 8, capacity});
+  // Rank 0 differs from everybody else, and they from it.
+  EXPECT_THROW(lane.synchronize(), std::logic_error);
+  all.close();
+}
+
 TEST(NcclAlltoall, refuses_old_libraries_by_name) {
   EXPECT_EQ(all_to_all_refusal({.built = 22809, .loaded = 22800}), std::nullopt);
   EXPECT_EQ(all_to_all_refusal({.built = 22703, .loaded = 22809}),
