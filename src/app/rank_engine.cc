@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "app/launch_facts.h"
 #include "app/signals.h"
 #include "base/error.h"
 #include "base/host_probe.h"
@@ -49,15 +48,11 @@ std::string kernel_refusal(const RankWork& work) {
 
 }  // namespace
 
-RankEngine::RankEngine(const Comm& world, const HostMap& hosts, const RunSettings& settings)
+RankEngine::RankEngine(const Comm& world, RankBackend backend, const RunSettings& settings)
     : world_(world),
       settings_(settings),
-      backend_(BackendCatalog::instance()
-                   .at(settings.backend)
-                   .make({.num_threads = cores_per_rank(hosts, world.rank()),
-                          .memory_bytes = memory_per_rank(hosts, world.rank()),
-                          .local_rank =
-                              hosts.ranks[static_cast<std::size_t>(world.rank())].local_rank})),
+      backend_(std::move(backend.backend)),
+      device_ids_(std::move(backend.device_ids)),
       groups_(world),
       watchdog_(settings.phase_limit_s, [&world, &settings](const std::string& where) {
         end_hung_run(world, settings.phase_limit_s, where);
@@ -142,7 +137,7 @@ void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
   const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
   const int num_threads = backend_->describe().num_threads;
   weights_ = prepare_weights(work, *backend_, [&](const GemmShape& shape) {
-    return with_faults(entry.make(shape, num_threads), shape, faults);
+    return with_faults(entry.make(shape, num_threads), shape, faults, *backend_);
   });
 }
 
@@ -179,7 +174,7 @@ void RankEngine::run(RankPoint& rank_point) {
                       .at(work.point.transport)
                       .make(*rank_point.group,
                             fabrics_.at({layout_key(work.point), work.point.transport}).get()),
-                  faults);
+                  faults, *backend_);
   rank_point.outcome = run_point(work, *backend_, *transport, *weights_, hooks);
   transport->close();
   watchdog_.enter("waiting for the other ranks (" + label + ")");

@@ -4,6 +4,8 @@
 #include <memory>
 #include <vector>
 
+#include <nvtx3/nvToolsExt.h>
+
 #include "cuda/handles.h"
 #include "device/lane.h"
 #include "device/timeline.h"
@@ -19,6 +21,9 @@ class CudaLane final : public Lane {
   std::unique_ptr<Replay> end_capture() override;
 
   bool is_capturing() const { return capturing_; }
+  // NVTX ranges of the enqueuing thread; profilers carry them over to the kernels.
+  void begin_range(const char* name) override { nvtxRangePushA(name); }
+  void end_range() override { nvtxRangePop(); }
   cudaStream_t stream() const { return stream_.get(); }
 
  private:

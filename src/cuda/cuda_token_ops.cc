@@ -5,16 +5,13 @@
 #include "base/error.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
+#include "cuda/element_type_of.h"
 #include "cuda/kernels/router.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/slots.h"
 
 namespace epsweep::cuda {
 namespace {
-
-ElementType type_of(DType dtype) {
-  return dtype == DType::bf16 ? ElementType::bf16 : ElementType::fp32;
-}
 
 RouterScore score_of(ScoreFunction score) {
   switch (score) {
@@ -61,7 +58,7 @@ void CudaTokenOps::router(Lane& lane, const RouterOp& op, const Buffer& x, const
        .hidden_dim = op.hidden_dim,
        .num_experts = op.num_experts,
        .top_k = op.top_k,
-       .type = type_of(op.dtype),
+       .type = element_type_of(op.dtype),
        .score = score_of(op.score),
        .renormalize = op.renormalize,
        .select_by_logit = op.select_by_logit,
@@ -145,14 +142,14 @@ void CudaTokenOps::activation(Lane& lane, Activation kind, DType dtype, std::int
                               std::int64_t cols, const Buffer& in, Buffer& out) {
   if (rows == 0) return;
   const auto activate = kind == Activation::swiglu ? swiglu : squared_relu;
-  activate(stream_of(lane), type_of(dtype), rows, cols, in.data(), out.data());
+  activate(stream_of(lane), element_type_of(dtype), rows, cols, in.data(), out.data());
 }
 
 void CudaTokenOps::weighted_reduce(Lane& lane, DType dtype, int top_k, const RowIndex& position,
                                    const Buffer& weights, std::int64_t cols, const Buffer& in,
                                    Buffer& out) {
   if (top_k == 0) return;
-  cuda::weighted_reduce(stream_of(lane), type_of(dtype), top_k,
+  cuda::weighted_reduce(stream_of(lane), element_type_of(dtype), top_k,
                         data<std::int32_t>(*position.buffer), data<float>(weights),
                         position.count / top_k, cols, in.data(), data<float>(out));
 }
@@ -160,8 +157,8 @@ void CudaTokenOps::weighted_reduce(Lane& lane, DType dtype, int top_k, const Row
 void CudaTokenOps::segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in,
                                   Buffer& out) {
   cuda::segment_reduce(stream_of(lane),
-                       {.in_type = type_of(op.in_dtype),
-                        .out_type = type_of(op.out_dtype),
+                       {.in_type = element_type_of(op.in_dtype),
+                        .out_type = element_type_of(op.out_dtype),
                         .segments = op.segments,
                         .cols = op.cols,
                         .first = data<std::int32_t>(*op.first),

@@ -30,6 +30,9 @@ class Lane {
   virtual std::unique_ptr<Replay> end_capture() {
     throw RunError("this kind of lane captures nothing");
   }
+  // For profilers: what is enqueued in between belongs to `name`. Ranges may nest.
+  virtual void begin_range(const char* name) { static_cast<void>(name); }
+  virtual void end_range() {}
 };
 
 }  // namespace epsweep

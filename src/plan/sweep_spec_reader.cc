@@ -102,15 +102,17 @@ void read_axes(const MapReader& top, const std::string& file, const SpecSources&
   }
   refuse_repeats(ep_sizes, spec.ep_sizes, [](int size) { return std::to_string(size); });
   const auto names_or = [&](const char* key, const std::vector<std::string>& known,
-                            const char* otherwise) {
+                            const std::string& otherwise) {
     const YamlNode* node = top.find(key);
     return node == nullptr ? std::vector<std::string>{otherwise} : read_names(*node, known);
   };
   PlacementAxis placement = read_placements(top, file, sources.catalogs, spec.model.num_experts);
   spec.placement = std::move(placement.choices);
   spec.judge_on = std::move(placement.judge_on);
-  spec.transport = names_or("transport", sources.catalogs.transports, "pairwise");
-  spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms, "onednn");
+  spec.transport =
+      names_or("transport", sources.catalogs.transports, sources.catalogs.default_transport);
+  spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms,
+                               sources.catalogs.default_grouped_gemm);
   const YamlNode* dtype = top.find("dtype");
   spec.dtype = dtype == nullptr ? std::vector{DType::bf16} : read_enums<DType>(*dtype, kDTypeNames);
   if (const YamlNode* unit = top.find("exchange_unit")) {

@@ -123,7 +123,8 @@ std::vector<CsvColumn> make_columns(const std::vector<Json>& records) {
   add_work(columns);
   add_group("check_", "check", {"verdict", "worst_error", "tolerance", "tokens_checked", "when"},
             columns);
-  add_group("load_", "load", {"ranks", "cores", "oversubscribed", "foreign_load"}, columns);
+  add_group("load_", "load",
+            {"ranks", "cores", "oversubscribed", "ranks_per_device", "foreign_load"}, columns);
   for (const std::string phase : {"prepare", "check", "warmup", "flush", "measured"}) {
     columns.push_back(at_path("harness_" + phase + "_s", "harness_s." + phase));
   }

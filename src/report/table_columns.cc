@@ -187,6 +187,7 @@ std::string row_mark(const Json& record) {
   std::string mark;
   const Json* oversubscribed = find_value(record, "load.oversubscribed");
   if (oversubscribed != nullptr && *oversubscribed == true) mark += '!';
+  if (find_number(record, "load.ranks_per_device").value_or(0) > 1) mark += '#';
   if (find_number(record, "load.foreign_load").value_or(0) > kForeignLoadLimit) mark += '~';
   return mark;
 }

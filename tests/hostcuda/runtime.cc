@@ -2,6 +2,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -60,6 +61,14 @@ bool is_pinned(const void* at) {
 
 long long num_page_locked = 0;
 
+// Devices of the host, which its ranks see alike; absent where every rank has one of its own.
+std::optional<int> host_devices() {
+  const char* text = std::getenv("EPSWEEP_HOSTCUDA_DEVICES");
+  return text == nullptr ? std::nullopt : std::optional(std::atoi(text));
+}
+
+int current_device = 0;
+
 hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
   return [=] {
     if (bytes > 0) std::memcpy(to, from, bytes);
@@ -95,14 +104,16 @@ const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "error of the host double";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = host_devices().value_or(1);
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  if (device < 0 || device >= host_devices().value_or(1)) return cudaErrorInvalidDevice;
+  current_device = device;
+  return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
@@ -120,10 +131,8 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "hostcuda (a test double, no GPU)");
-  // Every rank has a device of its own.
-  properties->uuid.bytes[0] = static_cast<char>(getpid());
-  properties->uuid.bytes[1] = static_cast<char>(getpid() >> 8);
-  properties->uuid.bytes[2] = static_cast<char>(getpid() >> 16);
+  const int id = host_devices() ? current_device : getpid();
+  for (int i = 0; i < 3; ++i) properties->uuid.bytes[i] = static_cast<char>(id >> (8 * i));
   properties->l2CacheSize = 1 << 16;
   properties->major = 9;
   properties->multiProcessorCount = 1;

@@ -8,6 +8,7 @@
 
 #include "base/bfloat16.h"
 #include "cpu/row_kernels.h"
+#include "support/forwarding_backend.h"
 #include "support/layer_fixture.h"
 
 namespace epsweep {
@@ -83,31 +84,13 @@ class RecordingOps final : public TokenOps {
   TokenOps& inner_;
 };
 
-class RecordingBackend final : public Backend {
+class RecordingBackend final : public ForwardingBackend {
  public:
-  RecordingBackend()
-      : inner_(make_cpu_backend({.num_threads = 1, .memory_bytes = 0, .local_rank = 0})),
-        ops_(inner_->token_ops()) {}
-
-  BackendInfo describe() const override { return inner_->describe(); }
-  std::unique_ptr<Lane> make_lane() override { return inner_->make_lane(); }
-  std::unique_ptr<Timeline> make_timeline(int num_marks) override {
-    return inner_->make_timeline(num_marks);
-  }
-  Buffer make_buffer(std::int64_t bytes) override { return inner_->make_buffer(bytes); }
-  void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) override {
-    inner_->copy_to_host(from, to, bytes);
-  }
-  void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) override {
-    inner_->copy_from_host(from, to, bytes);
-  }
-  void poison(Buffer& buffer) override { inner_->poison(buffer); }
+  RecordingBackend() : ops_(ForwardingBackend::token_ops()) {}
   TokenOps& token_ops() override { return ops_; }
-
   const std::vector<AssignmentRows>& of_layer() const { return ops_.of_layer; }
 
  private:
-  std::unique_ptr<Backend> inner_;
   RecordingOps ops_;
 };
 
