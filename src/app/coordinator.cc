@@ -157,7 +157,7 @@ PointWorkload Coordinator::workload_of(const RankWork& work) {
     sum.add_layer(work.traces[layer], work.placements[layer]);
     sum.score_layer(work.placements[layer], traces_);
   }
-  return sum.finish();
+  return sum.finish(work.capacity_rows);
 }
 
 PointRecordInput Coordinator::record_input(const SweepPoint& point) const {

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "costs/memory.h"
 #include "mpi/environment.h"
+#include "pipeline/exchange_refusal.h"
 
 namespace epsweep {
 namespace {
@@ -93,16 +94,21 @@ void RankEngine::check_work_agrees(const RankPoint& rank_point) {
 }
 
 std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
-  return world_.first_text(rank_point.work ? kernel_refusal(*rank_point.work) : "");
+  std::string own;
+  if (rank_point.work) {
+    own = exchange_refusal(*rank_point.work, backend_->describe()).value_or("");
+    if (own.empty()) own = kernel_refusal(*rank_point.work);
+  }
+  return world_.first_text(own);
 }
 
 std::string RankEngine::memory_shortfall_of(const RankPoint& rank_point) const {
   std::string own;
   if (rank_point.work) {
     const RankWork& work = *rank_point.work;
-    const MemoryNeed need =
-        memory_need(work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows(),
-                    {.sent = work.max_sent_copies(), .received = work.max_recv_copies()});
+    const MemoryNeed need = memory_need(
+        work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows(),
+        {.sent = work.max_sent_copies(), .received = work.max_recv_copies()}, work.capacity_rows);
     own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
   }
   return world_.first_text(own);

@@ -13,6 +13,7 @@
 #include "cuda/kernels/payload.h"
 #include "cuda/matmul.h"
 #include "cuda/nccl_comm.h"
+#include "cuda/nccl_version.h"
 #include "cuda/nvml.h"
 #include "device/backend.h"
 
@@ -22,13 +23,6 @@ namespace {
 // 13000 is CUDA 13.0.
 std::string cuda_version(int number) {
   return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
-}
-
-// 22809 is NCCL 2.28.9.
-std::string nccl_version() {
-  int number = 0;
-  check(ncclGetVersion(&number), "ncclGetVersion");
-  return fmt::format("{}.{}.{}", number / 10000, number % 10000 / 100, number % 100);
 }
 
 // 130100 is cuBLAS 13.1.0.
@@ -52,6 +46,7 @@ class CudaBackend final : public Backend {
             .memory_bytes = device_.free_bytes / device_.sharing_ranks,
             .last_level_cache_bytes = device_.cache_bytes,
             .dtypes = {DType::bf16, DType::fp32},
+            .launches = {Launch::direct, Launch::graph},
             .libraries = library_versions()};
   }
   std::unique_ptr<Lane> make_lane() override { return std::make_unique<CudaLane>(); }
@@ -103,7 +98,7 @@ class CudaBackend final : public Backend {
   std::vector<LibraryVersion> library_versions() const {
     return {{"cuda_driver", cuda_version(device_.driver_version)},
             {"cuda_runtime", cuda_version(device_.runtime_version)},
-            {"nccl", nccl_version()},
+            {"nccl", nccl_version_text(nccl_versions().loaded)},
             {"cublaslt", cublas_version()}};
   }
 

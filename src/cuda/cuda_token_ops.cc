@@ -93,8 +93,14 @@ void CudaTokenOps::count_slots(Lane& lane, const SlotSort& op, const Buffer& slo
 // The scratch holds where each tile's assignments go since count_slots(), so counts are not needed.
 void CudaTokenOps::sort_by_slot(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer&,
                                 Buffer& position) {
+  RankSections sections;
+  if (op.capacity > 0) {
+    sections = {.capacity = op.capacity,
+                .rank_of_slot = data<std::int32_t>(*op.rank_of_slot),
+                .first_slot_of_rank = data<std::int32_t>(*op.first_slot_of_rank)};
+  }
   place_by_slot(stream_of(lane), data<std::int32_t>(slots), op.assignments,
-                data<std::int64_t>(sort_scratch_), data<std::int32_t>(position));
+                data<std::int64_t>(sort_scratch_), sections, data<std::int32_t>(position));
 }
 
 void CudaTokenOps::order_by_expert(Lane& lane, const ReceivedPairs& op, const Buffer& recv_counts,
@@ -102,7 +108,7 @@ void CudaTokenOps::order_by_expert(Lane& lane, const ReceivedPairs& op, const Bu
   grow(order_scratch_, order_scratch_entries(op.num_sources, op.num_local_experts) * kCount);
   grow(order_rows_, op.num_local_experts * kCount);
   cuda::order_by_expert(stream_of(lane), data<std::int64_t>(recv_counts), op.num_sources,
-                        op.num_local_experts, data<std::int64_t>(order_rows_),
+                        op.num_local_experts, op.capacity, data<std::int64_t>(order_rows_),
                         data<std::int32_t>(expert_order), data<std::int64_t>(order_scratch_));
 }
 

@@ -13,11 +13,6 @@
 namespace epsweep::cuda {
 namespace {
 
-// Non-blocking calls answer "in progress" where blocking ones would wait.
-void check_taken(ncclResult_t status, const char* call) {
-  if (status != ncclInProgress) check(status, call);
-}
-
 // NCCL's 128 bytes as the integers that travel.
 ncclUniqueId share_id(const Comm& world) {
   ncclUniqueId id{};
@@ -38,6 +33,10 @@ void check(ncclResult_t status, const char* call) {
   if (status == ncclSuccess) return;
   throw RunError(fmt::format("{}: {} (NCCL: {})", call, ncclGetErrorString(status),
                              ncclGetLastError(nullptr)));
+}
+
+void check_taken(ncclResult_t status, const char* call) {
+  if (status != ncclInProgress) check(status, call);
 }
 
 void let_ranks_share_a_gpu() {

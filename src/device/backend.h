@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/launch.h"
 #include "base/payload_stream.h"
 #include "base/registry.h"
 #include "device/buffer.h"
@@ -29,6 +30,7 @@ struct BackendInfo {
   std::int64_t memory_bytes = 0;  // this rank may use
   std::int64_t last_level_cache_bytes = 0;
   std::vector<DType> dtypes;
+  std::vector<Launch> launches = {Launch::direct};
   std::vector<LibraryVersion> libraries;  // as they are loaded
 };
 

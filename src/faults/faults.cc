@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <numeric>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -73,6 +72,16 @@ class SkippedExpert final : public WrappedGemm {
   Backend& backend_;
 };
 
+// Rows of the receive buffer up to the last that arrives, gaps included.
+std::int64_t rows_up_to_the_last(const ExchangeRows& rows) {
+  std::int64_t begin = 0, end = 0;
+  for (const std::int64_t count : rows.recv) {
+    if (count > 0) end = begin + count;
+    begin += rows.capacity > 0 ? rows.capacity : count;
+  }
+  return end;
+}
+
 class DroppedRow final : public Transport {
  public:
   DroppedRow(std::unique_ptr<Transport> inner, Backend& backend)
@@ -84,8 +93,7 @@ class DroppedRow final : public Transport {
   }
   void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
                     const ExchangeRows& rows) override {
-    const std::int64_t num_rows =
-        std::accumulate(rows.recv.begin(), rows.recv.end(), std::int64_t{0});
+    const std::int64_t num_rows = rows_up_to_the_last(rows);
     if (num_rows == 0) return inner_->all_to_all_v(lane, send, recv, rows);
     const std::int64_t bytes = num_rows * rows.row_bytes;
     lane.synchronize();

@@ -61,6 +61,7 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
       lane_(backend.make_lane()),
       schedule_(serial_schedule()),
       router_op_(router_op(work)),
+      captured_(work.dispatch.size()),
       indices_(make_layer_indices(work, backend)),
       tokens_(make_tokens(work, backend)),
       exchange_(make_exchange({.work = work,
@@ -112,7 +113,19 @@ std::vector<std::int32_t> LayerPipeline::own_choice() const {
   return host;
 }
 
+void LayerPipeline::capture_layer(int layer, Timeline& timeline, MarkId first_mark) {
+  Captured& captured = captured_[static_cast<std::size_t>(layer)];
+  lane_->begin_capture();
+  captured.work = run_layer(layer, timeline, first_mark);
+  captured.replay = lane_->end_capture();
+}
+
 LayerGemmWork LayerPipeline::run_layer(int layer, Timeline& timeline, MarkId first_mark) {
+  const Captured& captured = captured_[static_cast<std::size_t>(layer)];
+  if (captured.replay != nullptr) {
+    captured.replay->enqueue(*lane_);
+    return captured.work;
+  }
   MarkId mark = first_mark;
   for (const Step& step : schedule_) {
     // The names are literals, so they end with a zero.
@@ -132,7 +145,7 @@ void LayerPipeline::run_step(Path& path, int layer, Stage stage) {
       return router(layer);
     case Stage::count_exchange:
       // The counts go to the host on every backend: a variable-size exchange cannot start without.
-      lane_->synchronize();
+      if (work_.capacity_rows == 0) lane_->synchronize();
       return path.announce(layer);
     case Stage::permute:
       return path.pack(tokens_, weights_of_choice_);

@@ -9,8 +9,10 @@
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include "hostcuda/capture.h"
 #include "hostcuda/device.h"
 #include "hostcuda/device_memory.h"
+#include "hostcuda/page_locked.h"
 #include "hostcuda/stream_queue.h"
 
 // The runtime's opaque handles.
@@ -59,6 +61,8 @@ bool is_pinned(const void* at) {
   return static_cast<const char*>(at) < static_cast<const char*>(begin) + allocation.bytes;
 }
 
+long long num_page_locked = 0;
+
 // Devices of the host, which its ranks see alike; absent where every rank has one of its own.
 std::optional<int> host_devices() {
   const char* text = std::getenv("EPSWEEP_HOSTCUDA_DEVICES");
@@ -86,7 +90,12 @@ int compute_capability = hostcuda::kComputeCapability;
 
 namespace hostcuda {
 
+long long page_locked_allocations() {
+  return num_page_locked;
+}
+
 bool on_device(const void* at, std::size_t bytes) {
+  if (bytes == 0) return true;
   const auto next = memory().device.upper_bound(const_cast<void*>(at));
   if (next == memory().device.begin()) return false;
   const auto& [begin, allocation] = *std::prev(next);
@@ -163,6 +172,7 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   if (memory().used + bytes > kDeviceBytes) return cudaErrorMemoryAllocation;
   auto* block = static_cast<unsigned char*>(
       std::aligned_alloc(256, (bytes + 2 * kRedZone + 255) / 256 * 256));
@@ -178,6 +188,7 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
 
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   const auto found = memory().device.find(data);
   if (found == memory().device.end()) return cudaErrorInvalidValue;
@@ -189,12 +200,15 @@ cudaError_t cudaFree(void* data) {
 }
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
+  ++num_page_locked;
   *data = std::malloc(bytes + 1);
   memory().pinned[*data] = {bytes + 1};
   return cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* data) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   memory().pinned.erase(data);
   std::free(data);
@@ -217,6 +231,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
@@ -240,10 +255,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain(stream);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   return cudaSuccess;
 }
@@ -257,6 +274,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const auto captured = hostcuda::capture_record(event, stream); captured.taken) {
+    return captured.status;
+  }
   const long long number = ++event->recorded;
   hostcuda::enqueue(stream, [event, number] {
     event->passed = number;
@@ -266,6 +286,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (const auto captured = hostcuda::capture_wait(stream, event); captured.taken) {
+    return captured.status;
+  }
   hostcuda::enqueue(stream, [event, number = event->recorded] {
     return event->passed >= number ? hostcuda::Progress::done : hostcuda::Progress::waiting;
   });

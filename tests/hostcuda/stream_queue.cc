@@ -10,6 +10,7 @@
 #include <sched.h>
 
 #include "hostcuda/block.h"
+#include "hostcuda/capture.h"
 
 namespace hostcuda {
 namespace {
@@ -64,6 +65,7 @@ void run_until(const Done& done) {
 
 void enqueue(cudaStream_t stream, Step step) {
   if (stream == nullptr) throw std::logic_error("work on the legacy default stream");
+  if (capture_step(stream, step)) return;
   device().queues[stream].push_back(std::move(step));
 }
 
