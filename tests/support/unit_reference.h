@@ -8,6 +8,7 @@
 
 #include "base/bfloat16.h"
 #include "cpu/row_kernels.h"
+#include "support/forwarding_backend.h"
 #include "support/layer_fixture.h"
 
 namespace epsweep {
@@ -18,45 +19,11 @@ struct AssignmentRows {
   std::vector<float> weights;  // [own tokens * top_k]
 };
 
-// Keeps what weighted_reduce() is given, one entry per layer, and forwards everything.
-class RecordingOps final : public TokenOps {
+// Keeps what weighted_reduce() is given, one entry per layer.
+class RecordingOps final : public ForwardingOps {
  public:
-  explicit RecordingOps(TokenOps& inner) : inner_(inner) {}
+  using ForwardingOps::ForwardingOps;
 
-  void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
-              const Buffer& prescribed, Buffer& own_choice, Buffer& weights) override {
-    inner_.router(lane, op, x, gate, prescribed, own_choice, weights);
-  }
-  void assign_slots(Lane& lane, const AssignSlots& op, const Buffer& experts,
-                    Buffer& slots) override {
-    inner_.assign_slots(lane, op, experts, slots);
-  }
-  void count_slots(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts) override {
-    inner_.count_slots(lane, op, slots, counts);
-  }
-  void sort_by_slot(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts,
-                    Buffer& position) override {
-    inner_.sort_by_slot(lane, op, slots, counts, position);
-  }
-  void order_by_expert(Lane& lane, const ReceivedPairs& op, const Buffer& recv_counts,
-                       Buffer& expert_order) override {
-    inner_.order_by_expert(lane, op, recv_counts, expert_order);
-  }
-  void scatter_rows(Lane& lane, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
-                    const RowIndex& position, std::int64_t row_bytes, Buffer& out) override {
-    inner_.scatter_rows(lane, in, in_stride_bytes, repeat, position, row_bytes, out);
-  }
-  void gather_rows(Lane& lane, const Buffer& in, const RowIndex& source, std::int64_t row_bytes,
-                   Buffer& out) override {
-    inner_.gather_rows(lane, in, source, row_bytes, out);
-  }
-  void move_rows(Lane& lane, const MoveRows& op, const Buffer& in, Buffer& out) override {
-    inner_.move_rows(lane, op, in, out);
-  }
-  void activation(Lane& lane, Activation kind, DType dtype, std::int64_t rows, std::int64_t cols,
-                  const Buffer& in, Buffer& out) override {
-    inner_.activation(lane, kind, dtype, rows, cols, in, out);
-  }
   void weighted_reduce(Lane& lane, DType dtype, int top_k, const RowIndex& position,
                        const Buffer& weights, std::int64_t cols, const Buffer& in,
                        Buffer& out) override {
@@ -71,44 +38,20 @@ class RecordingOps final : public TokenOps {
     }
     layer.weights.assign(weights.as<float>().begin(), weights.as<float>().end());
     of_layer.push_back(std::move(layer));
-    inner_.weighted_reduce(lane, dtype, top_k, position, weights, cols, in, out);
-  }
-  void segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in, Buffer& out) override {
-    inner_.segment_reduce(lane, op, in, out);
+    ForwardingOps::weighted_reduce(lane, dtype, top_k, position, weights, cols, in, out);
   }
 
   std::vector<AssignmentRows> of_layer;
-
- private:
-  TokenOps& inner_;
 };
 
-class RecordingBackend final : public Backend {
+// The CPU's.
+class RecordingBackend {
  public:
-  RecordingBackend()
-      : inner_(make_cpu_backend({.num_threads = 1, .memory_bytes = 0, .local_rank = 0})),
-        ops_(inner_->token_ops()) {}
-
-  BackendInfo describe() const override { return inner_->describe(); }
-  std::unique_ptr<Lane> make_lane() override { return inner_->make_lane(); }
-  std::unique_ptr<Timeline> make_timeline(int num_marks) override {
-    return inner_->make_timeline(num_marks);
-  }
-  Buffer make_buffer(std::int64_t bytes) override { return inner_->make_buffer(bytes); }
-  void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) override {
-    inner_->copy_to_host(from, to, bytes);
-  }
-  void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) override {
-    inner_->copy_from_host(from, to, bytes);
-  }
-  void poison(Buffer& buffer) override { inner_->poison(buffer); }
-  TokenOps& token_ops() override { return ops_; }
-
-  const std::vector<AssignmentRows>& of_layer() const { return ops_.of_layer; }
+  operator Backend&() { return backend_; }
+  const std::vector<AssignmentRows>& of_layer() { return backend_.token_ops().of_layer; }
 
  private:
-  std::unique_ptr<Backend> inner_;
-  RecordingOps ops_;
+  ForwardingBackend<RecordingOps> backend_{make_cpu_backend({.num_threads = 1})};
 };
 
 // One token's row with unit `rank`: its assignments' rows, weighted and added in order of choice
