@@ -34,6 +34,11 @@ if(EPSWEEP_WITH_CUDA)
   # SYSTEM: the toolkit's headers do not pass our warnings.
   target_include_directories(epsweep_cuda_libraries SYSTEM INTERFACE ${CUDAToolkit_INCLUDE_DIRS}
                                                                      ${NCCL_INCLUDE_DIR})
+  # What programs link. NCCL and cuBLAS open the driver when they are first used, so a program starts
+  # without one.
+  add_library(epsweep_cuda_runtime INTERFACE)
+  target_link_libraries(epsweep_cuda_runtime INTERFACE CUDA::cudart CUDA::cublas CUDA::cublasLt
+                                                       ${NCCL_LIBRARY} ${CMAKE_DL_LIBS})
   if(NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES ${EPSWEEP_CUDA_ARCHITECTURES})
   endif()

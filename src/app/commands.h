@@ -7,10 +7,13 @@
 
 namespace epsweep {
 
+inline constexpr const char* kDefaultBackend = "cpu";
+
 struct PlanCommand {
   std::string experiment;
   std::vector<std::string> overrides;
-  int world_size = 0;     // 0: not said
+  std::string backend = kDefaultBackend;
+  int world_size = 0;                // 0: not said
   std::optional<double> memory_gib;  // of a rank
   bool json = false;
 };
@@ -20,9 +23,11 @@ struct RunCommand {
   std::string experiment;
   std::vector<std::string> overrides;
   std::string out;  // empty: a name is made up below epsweep_out/
-  std::string backend = "cpu";
+  std::string backend = kDefaultBackend;
   std::vector<std::string> faults;
   double phase_limit_s = 600;
+  std::optional<int> device;  // number of this rank's
+  bool allow_shared_gpu = false;
   bool dry_run = false;
   std::vector<std::string> argv;
 };

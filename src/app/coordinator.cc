@@ -157,7 +157,7 @@ PointWorkload Coordinator::workload_of(const RankWork& work) {
     sum.add_layer(work.traces[layer], work.placements[layer]);
     sum.score_layer(work.placements[layer], traces_);
   }
-  return sum.finish();
+  return sum.finish(work.capacity_rows);
 }
 
 PointRecordInput Coordinator::record_input(const SweepPoint& point) const {
@@ -165,8 +165,12 @@ PointRecordInput Coordinator::record_input(const SweepPoint& point) const {
   input.point = point;
   input.world_size = world_.size();
   input.layout = group_layout(world_.size(), point.ep_size, point.mapping, point.groups);
-  const CoreShare share = busiest_host(hosts_, active_ranks(input.layout));
-  input.load = {.ranks = share.ranks, .cores = share.cores, .foreign_load = std::nullopt};
+  const std::vector<int> working = active_ranks(input.layout);
+  const CoreShare share = busiest_host(hosts_, working);
+  input.load = {.ranks = share.ranks,
+                .cores = share.cores,
+                .ranks_per_device = ranks_on_busiest_device(hosts_, engine_.device_ids(), working),
+                .foreign_load = std::nullopt};
   return input;
 }
 

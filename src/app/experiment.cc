@@ -44,10 +44,32 @@ std::string find_dir(const char* variable, const char* name, const std::string& 
   return "";
 }
 
+// Throws ConfigError if a transport or kernel of the experiment belongs to another backend.
+void check_backend_names(const SweepSpec& spec, const std::string& backend) {
+  const auto check = [&backend](const char* axis, const auto& entry) {
+    if (entry.backend == backend) return;
+    throw ConfigError(fmt::format("{} '{}' belongs to backend '{}', the run uses '{}'", axis,
+                                  entry.name, entry.backend, backend));
+  };
+  for (const std::string& name : spec.transport) {
+    check("transport", TransportCatalog::instance().at(name));
+  }
+  for (const std::string& name : spec.grouped_gemm) {
+    check("grouped_gemm", GroupedGemmCatalog::instance().at(name));
+  }
+}
+
 }  // namespace
 
-Catalogs linked_catalogs() {
+Catalogs linked_catalogs(const std::string& backend) {
+  const BackendCatalog& backends = BackendCatalog::instance();
+  if (!backends.contains(backend)) {
+    throw ConfigError(
+        fmt::format("there is no backend '{}'; linked in: {}", backend, join(backends.names())));
+  }
   Catalogs catalogs;
+  catalogs.default_transport = backends.at(backend).default_transport;
+  catalogs.default_grouped_gemm = backends.at(backend).default_grouped_gemm;
   const DistributionCatalog& distributions = DistributionCatalog::instance();
   for (const std::string& name : distributions.names()) {
     const Distribution& entry = distributions.at(name);
@@ -74,31 +96,15 @@ std::string find_hardware_dir(const std::string& experiment_file) {
   return find_dir("EPSWEEP_HARDWARE_DIR", "hardware", experiment_file);
 }
 
-SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides) {
+SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides,
+                          const std::string& backend) {
   const std::string text = read_text_file(file);
-  return read_sweep_spec(text, file, overrides,
-                         {.models_dir = find_models_dir(file),
-                          .catalogs = linked_catalogs(),
-                          .hardware_dir = find_hardware_dir(file)});
-}
-
-void check_backend_names(const SweepSpec& spec, const std::string& backend) {
-  const std::vector<std::string> backends = BackendCatalog::instance().names();
-  if (!BackendCatalog::instance().contains(backend)) {
-    throw ConfigError(
-        fmt::format("there is no backend '{}'; linked in: {}", backend, join(backends)));
-  }
-  const auto check = [&backend](const char* axis, const auto& entry) {
-    if (entry.backend == backend) return;
-    throw ConfigError(fmt::format("{} '{}' belongs to backend '{}', the run uses '{}'", axis,
-                                  entry.name, entry.backend, backend));
-  };
-  for (const std::string& name : spec.transport) {
-    check("transport", TransportCatalog::instance().at(name));
-  }
-  for (const std::string& name : spec.grouped_gemm) {
-    check("grouped_gemm", GroupedGemmCatalog::instance().at(name));
-  }
+  SweepSpec spec = read_sweep_spec(text, file, overrides,
+                                   {.models_dir = find_models_dir(file),
+                                    .catalogs = linked_catalogs(backend),
+                                    .hardware_dir = find_hardware_dir(file)});
+  check_backend_names(spec, backend);
+  return spec;
 }
 
 std::optional<std::string> reason_not_to_plan(const SweepPoint& point) {

@@ -9,8 +9,9 @@
 
 namespace epsweep {
 
-// The names of everything that is linked in.
-Catalogs linked_catalogs();
+// The names of everything that is linked in, and what `backend` uses where an experiment names
+// nothing. Throws ConfigError if there is no such backend.
+Catalogs linked_catalogs(const std::string& backend);
 
 // The folder with NAME.yaml model files: $EPSWEEP_MODELS_DIR; else `models` beside the experiment's
 // folder or in it; else configs/models in a folder above the executable. Throws ConfigError.
@@ -20,12 +21,10 @@ std::string find_models_dir(const std::string& experiment_file);
 // where there is none.
 std::string find_hardware_dir(const std::string& experiment_file);
 
-// Throws ConfigError: the file's own mistakes, see read_sweep_spec().
-SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides);
-
-// Throws ConfigError if a transport or kernel of the experiment belongs to another backend, or if
-// there is no such backend.
-void check_backend_names(const SweepSpec& spec, const std::string& backend);
+// Throws ConfigError: the file's own mistakes, see read_sweep_spec(), no such backend, and a
+// transport or kernel that belongs to another backend.
+SweepSpec load_experiment(const std::string& file, const std::vector<std::string>& overrides,
+                          const std::string& backend);
 // Why the point cannot run whatever the accelerator; absent if it can. Looks at this machine's
 // memory, since the routing is drawn in it.
 std::optional<std::string> reason_not_to_plan(const SweepPoint& point);

@@ -91,6 +91,7 @@ std::optional<double> foreign_load(const HostMap& hosts, const std::vector<RankL
 }
 
 Json provenance_json(const HostMap& hosts, const std::string& backend_device,
+                     const std::vector<std::string>& device_ids,
                      const std::vector<std::string>& argv) {
   const BuildInfo build = build_info();
   Json ranks = Json::array();
@@ -100,6 +101,8 @@ Json provenance_json(const HostMap& hosts, const std::string& backend_device,
                      {"local_rank", place.local_rank},
                      {"allowed_cores", place.allowed_cores},
                      {"pid", place.pid}});
+    if (ranks.size() > device_ids.size() || device_ids[ranks.size() - 1].empty()) continue;
+    ranks.back()["device_id"] = device_ids[ranks.size() - 1];
   }
   return {{"epsweep_version", build.version},
           {"git_revision", build.git_revision},

@@ -33,8 +33,10 @@ struct RankLoad {
 std::optional<double> foreign_load(const HostMap& hosts, const std::vector<RankLoad>& ranks,
                                    int cores_per_host);
 
-// Versions, hosts, ranks, and the allow-listed part of the environment.
+// Versions, hosts, ranks, and the allow-listed part of the environment. device_ids: by rank, or
+// empty on ranks that do not know them.
 Json provenance_json(const HostMap& hosts, const std::string& backend_device,
+                     const std::vector<std::string>& device_ids,
                      const std::vector<std::string>& argv);
 
 }  // namespace epsweep

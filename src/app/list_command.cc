@@ -109,15 +109,21 @@ std::vector<Section> sections() {
     return fmt::format("[{}] {}", entry.backend, entry.summary);
   };
   const auto summary = [](const auto& entry) { return entry.summary; };
-  return {section("distributions", DistributionCatalog::instance(), distribution_text),
-          section("placements", PlacementCatalog::instance(), summary),
-          section("transports", TransportCatalog::instance(), with_backend),
-          section("grouped_gemms", GroupedGemmCatalog::instance(), with_backend),
-          section("backends", BackendCatalog::instance(), summary),
-          section("metrics", MetricCatalog::instance(),
-                  [](const MetricEntry& entry) { return entry.formula; }),
-          models(),
-          hardware()};
+  return {
+      section("distributions", DistributionCatalog::instance(), distribution_text),
+      section("placements", PlacementCatalog::instance(), summary),
+      section("transports", TransportCatalog::instance(), with_backend),
+      section("grouped_gemms", GroupedGemmCatalog::instance(), with_backend),
+      section("backends", BackendCatalog::instance(), summary),
+      {"launch",
+       {{"direct", "call by call, as the host issues them"},
+        {"graph",
+         "every layer captured once and replayed as one piece; backend cuda with a transport of "
+         "fixed capacity"}}},
+      section("metrics", MetricCatalog::instance(),
+              [](const MetricEntry& entry) { return entry.formula; }),
+      models(),
+      hardware()};
 }
 
 }  // namespace

@@ -26,6 +26,10 @@ void add_experiment(CLI::App& app, std::string& experiment, std::vector<std::str
       ->allow_extra_args(false);
 }
 
+void add_backend(CLI::App& app, std::string& backend) {
+  app.add_option("--backend", backend, "Kind of device the ranks use")->capture_default_str();
+}
+
 struct CommandLine {
   CLI::App app{
       "Measures mixture-of-experts layers at several expert-parallel (EP) sizes and says "
@@ -51,6 +55,7 @@ struct CommandLine {
   void add_plan() {
     CLI::App& sub = *app.add_subcommand("plan", "Show every point of an experiment; starts no MPI");
     add_experiment(sub, plan.experiment, plan.overrides);
+    add_backend(sub, plan.backend);
     sub.add_option("--world", plan.world_size, "Ranks of the launch that is planned")
         ->check(CLI::Range(1, 1'000'000));
     sub.add_option("--memory-gib", plan.memory_gib, "Memory of a rank that points must fit into");
@@ -64,7 +69,13 @@ struct CommandLine {
     sub.add_option("--out", run.out,
                    "Directory for the results; must not hold a run yet "
                    "(default: a new one below epsweep_out/)");
-    sub.add_option("--backend", run.backend, "Kind of device the ranks use")->capture_default_str();
+    add_backend(sub, run.backend);
+    sub.add_option("--device", run.device,
+                   "Number of this rank's GPU (default: its number among the host's ranks)")
+        ->envname("EPSWEEP_DEVICE")
+        ->check(CLI::Range(0, 1023));
+    sub.add_flag("--allow-shared-gpu", run.allow_shared_gpu,
+                 "Several ranks may use one GPU; shows that a run works, not how fast");
     sub.add_flag("--dry-run", run.dry_run, "Check everything and show the plan, measure nothing");
     sub.add_option("--phase-limit", run.phase_limit_s,
                    "Seconds a phase may last before a hung run is ended; 0 for no limit")

@@ -21,7 +21,7 @@ std::int64_t memory_limit(const PlanCommand& command) {
 }  // namespace
 
 int run(const PlanCommand& command) {
-  const SweepSpec spec = load_experiment(command.experiment, command.overrides);
+  const SweepSpec spec = load_experiment(command.experiment, command.overrides, command.backend);
   const Plan plan = make_plan(spec);
   check_routings(plan);
   const LaunchLimits limits{.world_size = command.world_size,

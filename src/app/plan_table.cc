@@ -29,6 +29,7 @@ const std::vector<AxisColumn>& axis_columns() {
       {"redundant_slots", [](const SweepPoint& p) { return std::to_string(p.redundant_slots); }},
       {"exchange_unit", [](const SweepPoint& p) { return to_string(p.exchange_unit); }},
       {"transport", [](const SweepPoint& p) { return p.transport; }},
+      {"launch", [](const SweepPoint& p) { return to_string(p.launch); }},
       {"grouped_gemm", [](const SweepPoint& p) { return p.grouped_gemm; }},
       {"dtype", [](const SweepPoint& p) { return std::string(to_string(p.dtype)); }},
       {"mapping", [](const SweepPoint& p) { return to_string(p.mapping); }},

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "app/experiment.h"
+#include "device/transport.h"
+#include "workload/pair_capacity.h"
 #include "workload/placement_traces.h"
 
 namespace epsweep {
@@ -30,7 +32,11 @@ void add_work(const SweepPoint& point, PlanCaches& caches, PlannedPoint& planned
     sum.score_layer(placement, caches.traces);
     expected.add_layer(layer, placement);
   }
-  planned.work = sum.finish();
+  const bool fixed = TransportCatalog::instance().at(point.transport).capacity == Capacity::fixed;
+  if (fixed && planned.reason.empty()) {
+    planned.reason = capacity_refusal(point, sum.most_pair_rows()).value_or("");
+  }
+  planned.work = sum.finish(fixed ? pair_capacity(point, sum.most_pair_rows()) : 0);
   planned.expected = expected.finish();
   if (foresight_of(point) == Foresight::uniform) {
     planned.expected_active_experts =

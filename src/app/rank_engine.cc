@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 
-#include "app/launch_facts.h"
 #include "app/signals.h"
 #include "base/error.h"
 #include "base/host_probe.h"
@@ -13,6 +12,7 @@
 #include "base/text.h"
 #include "costs/memory.h"
 #include "mpi/environment.h"
+#include "pipeline/exchange_refusal.h"
 
 namespace epsweep {
 namespace {
@@ -48,15 +48,11 @@ std::string kernel_refusal(const RankWork& work) {
 
 }  // namespace
 
-RankEngine::RankEngine(const Comm& world, const HostMap& hosts, const RunSettings& settings)
+RankEngine::RankEngine(const Comm& world, RankBackend backend, const RunSettings& settings)
     : world_(world),
       settings_(settings),
-      backend_(BackendCatalog::instance()
-                   .at(settings.backend)
-                   .make({.num_threads = cores_per_rank(hosts, world.rank()),
-                          .memory_bytes = memory_per_rank(hosts, world.rank()),
-                          .local_rank =
-                              hosts.ranks[static_cast<std::size_t>(world.rank())].local_rank})),
+      backend_(std::move(backend.backend)),
+      device_ids_(std::move(backend.device_ids)),
       groups_(world),
       watchdog_(settings.phase_limit_s, [&world, &settings](const std::string& where) {
         end_hung_run(world, settings.phase_limit_s, where);
@@ -98,16 +94,21 @@ void RankEngine::check_work_agrees(const RankPoint& rank_point) {
 }
 
 std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
-  return world_.first_text(rank_point.work ? kernel_refusal(*rank_point.work) : "");
+  std::string own;
+  if (rank_point.work) {
+    own = exchange_refusal(*rank_point.work, backend_->describe()).value_or("");
+    if (own.empty()) own = kernel_refusal(*rank_point.work);
+  }
+  return world_.first_text(own);
 }
 
 std::string RankEngine::memory_shortfall_of(const RankPoint& rank_point) const {
   std::string own;
   if (rank_point.work) {
     const RankWork& work = *rank_point.work;
-    const MemoryNeed need =
-        memory_need(work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows(),
-                    {.sent = work.max_sent_copies(), .received = work.max_recv_copies()});
+    const MemoryNeed need = memory_need(
+        work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows(),
+        {.sent = work.max_sent_copies(), .received = work.max_recv_copies()}, work.capacity_rows);
     own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
   }
   return world_.first_text(own);
@@ -136,7 +137,7 @@ void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
   const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
   const int num_threads = backend_->describe().num_threads;
   weights_ = prepare_weights(work, *backend_, [&](const GemmShape& shape) {
-    return with_faults(entry.make(shape, num_threads), shape, faults);
+    return with_faults(entry.make(shape, num_threads), shape, faults, *backend_);
   });
 }
 
@@ -173,7 +174,7 @@ void RankEngine::run(RankPoint& rank_point) {
                       .at(work.point.transport)
                       .make(*rank_point.group,
                             fabrics_.at({layout_key(work.point), work.point.transport}).get()),
-                  faults);
+                  faults, *backend_);
   rank_point.outcome = run_point(work, *backend_, *transport, *weights_, hooks);
   transport->close();
   watchdog_.enter("waiting for the other ranks (" + label + ")");

@@ -8,12 +8,12 @@
 #include <utility>
 #include <vector>
 
+#include "app/rank_backend.h"
 #include "app/watchdog.h"
 #include "device/backend.h"
 #include "device/transport.h"
 #include "faults/faults.h"
 #include "mpi/ep_group.h"
-#include "mpi/host_map.h"
 #include "pipeline/expert_weights.h"
 #include "pipeline/point_runner.h"
 #include "plan/plan.h"
@@ -22,7 +22,7 @@
 namespace epsweep {
 
 struct RunSettings {
-  std::string backend = "cpu";
+  DeviceSettings devices;
   std::vector<Fault> faults;
   double phase_limit_s = 600;  // longest a phase may last; <= 0 for no limit
 };
@@ -38,7 +38,7 @@ struct RankPoint {
 
 class RankEngine {
  public:
-  RankEngine(const Comm& world, const HostMap& hosts, const RunSettings& settings);
+  RankEngine(const Comm& world, RankBackend backend, const RunSettings& settings);
 
   // All of these are collective over the world, idle ranks included.
   RankPoint begin(const SweepPoint& point);
@@ -50,6 +50,8 @@ class RankEngine {
   void close();
 
   BackendInfo describe() const { return backend_->describe(); }
+  // Of all ranks, on rank 0; see BackendInfo::device_id.
+  const std::vector<std::string>& device_ids() const { return device_ids_; }
 
  private:
   void check_work_agrees(const RankPoint& rank_point);
@@ -60,6 +62,7 @@ class RankEngine {
   const Comm& world_;
   const RunSettings& settings_;
   std::unique_ptr<Backend> backend_;
+  std::vector<std::string> device_ids_;
   EpGroupCache groups_;
   std::map<std::pair<EpGroupCache::Key, std::string>, std::unique_ptr<Fabric>> fabrics_;
   std::map<EpGroupCache::Key, Comm> working_;  // ranks of all groups of a layout

@@ -29,13 +29,11 @@ std::string utc_now() {
 }
 
 // Every mistake that can be found before anything is measured or written.
-void check_before_running(const SweepSpec& spec, const Plan& plan, const std::string& backend,
-                          int world_size) {
+void check_before_running(const SweepSpec& spec, const Plan& plan, int world_size) {
   if (const std::string problem = launch_problem(world_size); !problem.empty()) {
     throw ConfigError(problem);
   }
   check_world(spec, world_size);
-  check_backend_names(spec, backend);
   check_routings(plan);
 }
 
@@ -91,11 +89,12 @@ Json run_json(const SweepSpec& spec, const Plan& plan, const RankEngine& engine,
           {"injected_faults", command.faults},
           {"experiment", sweep_spec_json(spec)},
           {"notes", plan_notes_json(plan_notes(plan))},
-          {"provenance", provenance_json(hosts, engine.describe().device, command.argv)}};
+          {"provenance",
+           provenance_json(hosts, engine.describe().device, engine.device_ids(), command.argv)}};
 }
 
 SweepSpec load_on_rank(const RunCommand& command, const std::vector<Fault>& faults, int rank) {
-  SweepSpec spec = load_experiment(command.experiment, command.overrides);
+  SweepSpec spec = load_experiment(command.experiment, command.overrides, command.backend);
   for (const Fault& fault : faults) {
     if (fault.kind == FaultKind::plan_seed && fault.rank == rank) ++spec.seed;
   }
@@ -114,7 +113,7 @@ int run_points(Coordinator& coordinator) {
 int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec, const Plan& plan,
             const RunSettings& settings) {
   const HostMap hosts = make_host_map(world);
-  RankEngine engine(world, hosts, settings);
+  RankEngine engine(world, make_rank_backend(world, hosts, settings.devices), settings);
   Json run_facts = run_json(spec, plan, engine, hosts, command);
   std::optional<RunDirectory> results;
   std::string problem;
@@ -147,14 +146,18 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
 int run_in_world(const RunCommand& command, const Comm& world) {
   SweepSpec spec;
   Plan plan;
-  RunSettings settings{
-      .backend = command.backend, .faults = {}, .phase_limit_s = command.phase_limit_s};
+  RunSettings settings{.devices = {.backend = command.backend,
+                                   .device = command.device,
+                                   .sharing = command.allow_shared_gpu ? DeviceSharing::allow
+                                                                       : DeviceSharing::refuse},
+                       .faults = {},
+                       .phase_limit_s = command.phase_limit_s};
   std::string problem;
   try {
     for (const std::string& fault : command.faults) settings.faults.push_back(parse_fault(fault));
     spec = load_on_rank(command, settings.faults, world.rank());
     plan = make_plan(spec);
-    check_before_running(spec, plan, command.backend, world.size());
+    check_before_running(spec, plan, world.size());
   } catch (const ConfigError& error) {
     problem = error.what();
   }

@@ -33,9 +33,19 @@ void count_slots(std::span<const std::int32_t> slot_of_assignment, std::span<std
 // destroyed.
 void sort_by_slot(std::span<const std::int32_t> slot_of_assignment, std::span<std::int64_t> counts,
                   std::span<std::int32_t> position);
+// Where rows lie in a buffer with a section of `capacity` rows for every destination rank.
+struct RankSections {
+  std::int64_t capacity = 0;
+  std::span<const std::int32_t> first_slot_of_rank;  // [ranks + 1]
+};
+// The same with every rank's rows at the begin of its section, for counts that fit the sections.
+void sort_by_slot(std::span<const std::int32_t> slot_of_assignment, const RankSections& sections,
+                  std::span<std::int64_t> counts, std::span<std::int32_t> position);
 // Row i in expert order (local expert, then source) is row expert_order[i] in receive order
 // (source, then local expert), for the counts a rank received: [num_sources][num_local_experts].
+// Rows of every source begin at a multiple of `capacity` rows; 0: without gaps.
 void order_by_expert(std::span<const std::int64_t> recv_rows_per_slot, int num_sources,
-                     int num_local_experts, std::span<std::int32_t> expert_order);
+                     int num_local_experts, std::span<std::int32_t> expert_order,
+                     std::int64_t capacity = 0);
 
 }  // namespace epsweep

@@ -17,11 +17,13 @@ std::int64_t most_tokens(const SweepPoint& point) {
 
 // Rows that travel, from and to the rank, and those in expert order before and after the FFN.
 std::int64_t exchange_bytes(const SweepPoint& point, std::int64_t max_recv_rows,
-                            const MaxCopies& copies) {
+                            const MaxCopies& copies, std::int64_t capacity_rows) {
   const std::int64_t assignments = most_tokens(point) * point.model.top_k;
   const std::int64_t io_row = point.model.expert_io_dim * bytes_of(point.dtype);
   if (point.exchange_unit == ExchangeUnit::assignment) {
-    return 2 * assignments * io_row + 4 * max_recv_rows * io_row;
+    const std::int64_t sections = point.ep_size * capacity_rows;
+    const std::int64_t travelling = capacity_rows > 0 ? 2 * sections : assignments + max_recv_rows;
+    return 2 * (travelling + max_recv_rows) * io_row;
   }
   const std::int64_t padding = point.ep_size * granule_bytes(io_row);
   return 2 * copies.sent * io_row + 2 * (assignments * kUseBytes + padding) +
@@ -39,7 +41,7 @@ std::string binary_size(std::int64_t bytes) {
 }  // namespace
 
 MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
-                       const MaxCopies& copies) {
+                       const MaxCopies& copies, std::int64_t capacity_rows) {
   const ModelShape& model = point.model;
   const std::int64_t element = bytes_of(point.dtype);
   const std::int64_t gate_bytes = model.num_experts * model.hidden_dim * bytes_of(DType::fp32);
@@ -49,7 +51,8 @@ MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int
   MemoryNeed need;
   need.weight_bytes = point.layers * (max_slots * model.expert_params() * element + gate_bytes);
   need.activation_bytes = tokens * model.hidden_dim * element + 2 * tokens * model.top_k * 4 +
-                          exchange_bytes(point, max_recv_rows, copies) + max_recv_rows * inner_row +
+                          exchange_bytes(point, max_recv_rows, copies, capacity_rows) +
+                          max_recv_rows * inner_row +
                           tokens * model.expert_io_dim * bytes_of(DType::fp32);
   return need;
 }

@@ -35,10 +35,12 @@ struct MemoryNeed {
 //                                              copies received, partial sums, repeated copies in
 //                                              expert order and their outputs; slots and weights in
 //                                              the same two ways, and the weights by row
+// With a capacity of c rows per pair of ranks, P * c rows stand in for T * k in the second line and
+// for R in half of the fourth (what is received and returned).
 // Layers reuse these buffers. T, R, S and V may be of different ranks, so the sum is an upper
 // bound.
 MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
-                       const MaxCopies& copies = {});
+                       const MaxCopies& copies = {}, std::int64_t capacity_rows = 0);
 
 // "12.34 GiB", or MiB and KiB for small amounts.
 std::string size_text(std::int64_t bytes);

@@ -119,6 +119,7 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   sum_.rows_per_expert.push_back(rows_per_expert(trace));
   sum_.rows_per_rank.push_back(sum_by_rank(placement, rows));
   max_recv_rows_ = std::max(max_recv_rows_, std::ranges::max(sum_.rows_per_rank.back()));
+  most_pair_rows_ = std::max(most_pair_rows_, counts.most_pair_rows);
   own_first_experts_ = first_experts(trace);
   routing_.add(routing_checksum(trace));
   add(sum_.traffic, counts.traffic);
@@ -159,13 +160,14 @@ void PointWorkloadSum::score_layer(const Placement& placement, TraceCache& trace
   score_.add_layer(placement, judged.rows, fitted.rows);
 }
 
-PointWorkload PointWorkloadSum::finish() {
+PointWorkload PointWorkloadSum::finish(std::int64_t capacity_rows) {
   EPS_EXPECT(sum_.rows_per_rank.size() == static_cast<std::size_t>(point_.layers),
              "another number of layers than the point has");
   sum_.weight_bytes_per_rank =
       weight_bytes_per_rank(point_.model, point_.dtype, sum_.slots_per_rank);
-  sum_.memory =
-      memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_, max_copies_);
+  sum_.capacity_rows = capacity_rows;
+  sum_.memory = memory_need(point_, std::ranges::max(sum_.slots_per_rank), max_recv_rows_,
+                            max_copies_, capacity_rows);
   sum_.routing_checksum = routing_.value();
   if (score_.num_layers() > 0) sum_.placement_score = score_.finish(seen_before_);
   sum_.realised_skew = realised_skew(point_);

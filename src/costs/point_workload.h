@@ -53,6 +53,7 @@ struct PointWorkload {
   std::vector<std::int64_t> slots_per_rank;  // [ep_size], the same in all layers
   std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
   std::int64_t metadata_bytes = 0;  // beside the rows of dispatch, all ranks, summed over layers
+  std::int64_t capacity_rows = 0;   // of every pair of ranks in every layer; 0: what they need
   MemoryNeed memory;
   std::uint64_t routing_checksum = 0;
   std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
@@ -69,8 +70,10 @@ class PointWorkloadSum {
   // After add_layer() of the same layer. `traces` has what the placement is fitted to and judged
   // on, where those are not the point's own trace.
   void score_layer(const Placement& placement, TraceCache& traces);
-  // After all layers.
-  PointWorkload finish();
+  // Of the layers so far: what a capacity of pairs of ranks has to hold.
+  std::int64_t most_pair_rows() const { return most_pair_rows_; }
+  // After all layers. capacity_rows: what a transport of fixed capacity gives every pair of ranks.
+  PointWorkload finish(std::int64_t capacity_rows = 0);
 
  private:
   const SweepPoint& point_;
@@ -82,7 +85,7 @@ class PointWorkloadSum {
   std::optional<SweepPoint> fitted_twin_, judged_twin_;
   std::vector<std::int32_t> own_first_experts_;  // of the layer added last
   SeenBefore seen_before_ = SeenBefore::yes;     // in all layers so far
-  std::int64_t max_recv_rows_ = 0;
+  std::int64_t max_recv_rows_ = 0, most_pair_rows_ = 0;
   MaxCopies max_copies_;  // of exchange unit rank
 };
 

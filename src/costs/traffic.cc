@@ -119,6 +119,7 @@ LayerCounts count_layer(const Trace& trace, const Placement& placement,
       counts.send_matrix.insert(counts.send_matrix.end(), pass.rows_to_rank().begin(),
                                 pass.rows_to_rank().end());
     }
+    counts.most_pair_rows = std::max(counts.most_pair_rows, std::ranges::max(pass.rows_to_rank()));
     const std::int64_t assignments = tokens_of_rank[home].size() * trace.top_k;
     traffic.a_copies += assignments;
     add_source(sources.back(), assignments, traffic, domains);

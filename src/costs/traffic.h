@@ -48,6 +48,7 @@ struct LayerCounts {
   // Rows by letter A, [source][destination] flattened, [ep_size * ep_size]; empty above
   // kSendMatrixRanks. Its row sums are what ranks send, its column sums what they receive.
   std::vector<std::int64_t> send_matrix;
+  std::int64_t most_pair_rows = 0;  // by letter A, of one source to one destination, self included
   Traffic traffic;
 };
 

@@ -74,6 +74,12 @@ class CpuBackend final : public Backend {
     EPS_EXPECT(bytes >= 0 && bytes <= to.bytes(), "copy writes past the end of the buffer");
     if (bytes > 0) std::memcpy(to.data(), from, static_cast<std::size_t>(bytes));
   }
+  void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
+            DType dtype) override {
+    EPS_EXPECT(count >= 0 && count * bytes_of(dtype) <= to.bytes(),
+               "values past the end of the buffer");
+    fill_payload(stream, begin, count, dtype, to.data());
+  }
   void poison(Buffer& buffer) override {
     if (buffer.bytes() > 0) {
       std::memset(buffer.data(), 0xff, static_cast<std::size_t>(buffer.bytes()));
@@ -86,8 +92,11 @@ class CpuBackend final : public Backend {
   CpuTokenOps token_ops_;
 };
 
-const bool registered = BackendCatalog::instance().add(
-    {.name = "cpu", .summary = "host cores, one share per rank", .make = make_cpu_backend});
+const bool registered = BackendCatalog::instance().add({.name = "cpu",
+                                                        .summary = "host cores, one share per rank",
+                                                        .default_transport = "pairwise",
+                                                        .default_grouped_gemm = "onednn",
+                                                        .make = make_cpu_backend});
 
 }  // namespace
 

@@ -139,17 +139,20 @@ void CpuTokenOps::count_slots(Lane&, const SlotSort& op, const Buffer& slots, Bu
 
 void CpuTokenOps::sort_by_slot(Lane&, const SlotSort& op, const Buffer& slots, Buffer& counts,
                                Buffer& position) {
-  const std::size_t count = size(op.assignments);
-  epsweep::sort_by_slot(slots.as<std::int32_t>().first(count),
-                        counts.as<std::int64_t>().first(size(op.num_slots)),
-                        position.as<std::int32_t>().first(count));
+  const auto of_assignment = slots.as<std::int32_t>().first(size(op.assignments));
+  const auto totals = counts.as<std::int64_t>().first(size(op.num_slots));
+  const auto places = position.as<std::int32_t>().first(of_assignment.size());
+  if (op.capacity == 0) return epsweep::sort_by_slot(of_assignment, totals, places);
+  const RankSections sections = {.capacity = op.capacity,
+                                 .first_slot_of_rank = op.first_slot_of_rank->as<std::int32_t>()};
+  epsweep::sort_by_slot(of_assignment, sections, totals, places);
 }
 
 void CpuTokenOps::order_by_expert(Lane&, const ReceivedPairs& op, const Buffer& recv_counts,
                                   Buffer& expert_order) {
   const std::int64_t pairs = std::int64_t{op.num_sources} * op.num_local_experts;
   epsweep::order_by_expert(recv_counts.as<std::int64_t>().first(size(pairs)), op.num_sources,
-                           op.num_local_experts, expert_order.as<std::int32_t>());
+                           op.num_local_experts, expert_order.as<std::int32_t>(), op.capacity);
 }
 
 void CpuTokenOps::scatter_rows(Lane&, const Buffer& in, std::int64_t in_stride_bytes, int repeat,

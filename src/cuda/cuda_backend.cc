@@ -7,6 +7,9 @@
 #include "cuda/cuda_memory.h"
 #include "cuda/cuda_token_ops.h"
 #include "cuda/device_choice.h"
+#include "cuda/element_type_of.h"
+#include "cuda/kernels/payload.h"
+#include "cuda/nccl_comm.h"
 #include "device/backend.h"
 
 namespace epsweep::cuda {
@@ -15,16 +18,19 @@ namespace {
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options)
-      : options_(options), device_(choose_device(options.local_rank)), copies_(make_stream()) {}
+      : options_(options), device_(choose_device(options)), copies_(make_stream()) {
+    if (options.sharing == DeviceSharing::allow) let_ranks_share_a_gpu();
+  }
 
   BackendInfo describe() const override {
     return {.name = "cuda",
             .device = device_.name,
             .device_id = device_.uuid,
             .num_threads = options_.num_threads,
-            .memory_bytes = device_.free_bytes,
+            .memory_bytes = device_.free_bytes / device_.sharing_ranks,
             .last_level_cache_bytes = device_.cache_bytes,
-            .dtypes = {DType::bf16, DType::fp32}};
+            .dtypes = {DType::bf16, DType::fp32},
+            .launches = {Launch::direct, Launch::graph}};
   }
   std::unique_ptr<Lane> make_lane() override { return std::make_unique<CudaLane>(); }
   std::unique_ptr<Timeline> make_timeline(int num_marks) override {
@@ -54,6 +60,14 @@ class CudaBackend final : public Backend {
       EPS_CUDA(cudaStreamSynchronize(copies_.get()));
     });
   }
+  void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
+            DType dtype) override {
+    EPS_EXPECT(count >= 0 && count * bytes_of(dtype) <= to.bytes(),
+               "values past the end of the buffer");
+    fill_payload(copies_.get(), stream.words, begin, stream.unit, count, element_type_of(dtype),
+                 to.data());
+    EPS_CUDA(cudaStreamSynchronize(copies_.get()));
+  }
   void poison(Buffer& buffer) override {
     if (buffer.bytes() == 0) return;
     EPS_CUDA(cudaMemsetAsync(buffer.data(), 0xff, static_cast<std::size_t>(buffer.bytes()),
@@ -82,6 +96,8 @@ class CudaBackend final : public Backend {
 const bool registered = BackendCatalog::instance().add(
     {.name = "cuda",
      .summary = "NVIDIA GPUs, one per rank",
+     .default_transport = "nccl_sendrecv",
+     .default_grouped_gemm = "cublaslt_loop",
      .make = [](const BackendOptions& options) -> std::unique_ptr<Backend> {
        return std::make_unique<CudaBackend>(options);
      }});

@@ -3,14 +3,50 @@
 #include "base/host_probe.h"
 
 namespace epsweep::cuda {
+namespace {
+
+class GraphReplay final : public Replay {
+ public:
+  explicit GraphReplay(GraphExecHandle graph) : graph_(std::move(graph)) {}
+  void enqueue(Lane& lane) override { EPS_CUDA(cudaGraphLaunch(graph_.get(), stream_of(lane))); }
+
+ private:
+  GraphExecHandle graph_;
+};
+
+}  // namespace
+
+void CudaLane::begin_capture() {
+  EPS_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
+  capturing_ = true;
+}
+
+std::unique_ptr<Replay> CudaLane::end_capture() {
+  capturing_ = false;
+  cudaGraph_t captured = nullptr;
+  EPS_CUDA(cudaStreamEndCapture(stream_.get(), &captured));
+  const GraphHandle graph(captured);
+  cudaGraphExec_t made = nullptr;
+  EPS_CUDA(cudaGraphInstantiate(&made, graph.get(), 0));
+  GraphExecHandle exec(made);
+  // Else the first launch would pay for it.
+  EPS_CUDA(cudaGraphUpload(exec.get(), stream_.get()));
+  synchronize();
+  return std::make_unique<GraphReplay>(std::move(exec));
+}
 
 EventTimeline::EventTimeline(int num_marks) {
   for (int i = 0; i < num_marks; ++i) events_.push_back(make_timed_event());
 }
 
+void EventTimeline::start() {
+  origin_s_ = monotonic_s();
+}
+
 void EventTimeline::mark(Lane& lane, MarkId id) {
-  if (id == 0) origin_s_ = monotonic_s();
-  EPS_CUDA(cudaEventRecord(events_[static_cast<std::size_t>(id)].get(), stream_of(lane)));
+  const bool captured = static_cast<CudaLane&>(lane).is_capturing();
+  EPS_CUDA(cudaEventRecordWithFlags(events_[static_cast<std::size_t>(id)].get(), stream_of(lane),
+                                    captured ? cudaEventRecordExternal : cudaEventRecordDefault));
 }
 
 void EventTimeline::wait(Lane& lane, MarkId id) {

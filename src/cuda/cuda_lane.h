@@ -1,7 +1,10 @@
 // A CUDA stream as a lane, and events as its marks.
 #pragma once
 
+#include <memory>
 #include <vector>
+
+#include <nvtx3/nvToolsExt.h>
 
 #include "cuda/handles.h"
 #include "device/lane.h"
@@ -13,10 +16,19 @@ class CudaLane final : public Lane {
  public:
   CudaLane() : stream_(make_stream()) {}
   void synchronize() override { EPS_CUDA(cudaStreamSynchronize(stream_.get())); }
+  // Of this thread only: NCCL may allocate on its own meanwhile.
+  void begin_capture() override;
+  std::unique_ptr<Replay> end_capture() override;
+
+  bool is_capturing() const { return capturing_; }
+  // NVTX ranges of the enqueuing thread; profilers carry them over to the kernels.
+  void begin_range(const char* name) override { nvtxRangePushA(name); }
+  void end_range() override { nvtxRangePop(); }
   cudaStream_t stream() const { return stream_.get(); }
 
  private:
   StreamHandle stream_;
+  bool capturing_ = false;
 };
 
 // Every lane of this backend is a CudaLane.
@@ -25,11 +37,13 @@ inline cudaStream_t stream_of(Lane& lane) {
 }
 
 // All events exist from the start. Times are event distances from mark 0, whose place on the host's
-// clock is the reading taken when it was enqueued: differences between marks are the device's own
-// (half a microsecond), their place on the host's clock is late by the launch delay of mark 0.
+// clock is the reading of start(): differences between marks are the device's own (half a
+// microsecond), their place on the host's clock is early by the launch delay of mark 0. In a
+// capture marks become event nodes, which every replay records anew.
 class EventTimeline final : public Timeline {
  public:
   explicit EventTimeline(int num_marks);
+  void start() override;
   void mark(Lane& lane, MarkId id) override;
   void wait(Lane& lane, MarkId id) override;
   double at(MarkId id) const override;

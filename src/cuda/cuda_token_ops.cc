@@ -5,16 +5,13 @@
 #include "base/error.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
+#include "cuda/element_type_of.h"
 #include "cuda/kernels/router.h"
 #include "cuda/kernels/rows.h"
 #include "cuda/kernels/slots.h"
 
 namespace epsweep::cuda {
 namespace {
-
-ElementType type_of(DType dtype) {
-  return dtype == DType::bf16 ? ElementType::bf16 : ElementType::fp32;
-}
 
 RouterScore score_of(ScoreFunction score) {
   switch (score) {
@@ -61,7 +58,7 @@ void CudaTokenOps::router(Lane& lane, const RouterOp& op, const Buffer& x, const
        .hidden_dim = op.hidden_dim,
        .num_experts = op.num_experts,
        .top_k = op.top_k,
-       .type = type_of(op.dtype),
+       .type = element_type_of(op.dtype),
        .score = score_of(op.score),
        .renormalize = op.renormalize,
        .select_by_logit = op.select_by_logit,
@@ -96,8 +93,14 @@ void CudaTokenOps::count_slots(Lane& lane, const SlotSort& op, const Buffer& slo
 // The scratch holds where each tile's assignments go since count_slots(), so counts are not needed.
 void CudaTokenOps::sort_by_slot(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer&,
                                 Buffer& position) {
+  RankSections sections;
+  if (op.capacity > 0) {
+    sections = {.capacity = op.capacity,
+                .rank_of_slot = data<std::int32_t>(*op.rank_of_slot),
+                .first_slot_of_rank = data<std::int32_t>(*op.first_slot_of_rank)};
+  }
   place_by_slot(stream_of(lane), data<std::int32_t>(slots), op.assignments,
-                data<std::int64_t>(sort_scratch_), data<std::int32_t>(position));
+                data<std::int64_t>(sort_scratch_), sections, data<std::int32_t>(position));
 }
 
 void CudaTokenOps::order_by_expert(Lane& lane, const ReceivedPairs& op, const Buffer& recv_counts,
@@ -105,7 +108,7 @@ void CudaTokenOps::order_by_expert(Lane& lane, const ReceivedPairs& op, const Bu
   grow(order_scratch_, order_scratch_entries(op.num_sources, op.num_local_experts) * kCount);
   grow(order_rows_, op.num_local_experts * kCount);
   cuda::order_by_expert(stream_of(lane), data<std::int64_t>(recv_counts), op.num_sources,
-                        op.num_local_experts, data<std::int64_t>(order_rows_),
+                        op.num_local_experts, op.capacity, data<std::int64_t>(order_rows_),
                         data<std::int32_t>(expert_order), data<std::int64_t>(order_scratch_));
 }
 
@@ -139,14 +142,14 @@ void CudaTokenOps::activation(Lane& lane, Activation kind, DType dtype, std::int
                               std::int64_t cols, const Buffer& in, Buffer& out) {
   if (rows == 0) return;
   const auto activate = kind == Activation::swiglu ? swiglu : squared_relu;
-  activate(stream_of(lane), type_of(dtype), rows, cols, in.data(), out.data());
+  activate(stream_of(lane), element_type_of(dtype), rows, cols, in.data(), out.data());
 }
 
 void CudaTokenOps::weighted_reduce(Lane& lane, DType dtype, int top_k, const RowIndex& position,
                                    const Buffer& weights, std::int64_t cols, const Buffer& in,
                                    Buffer& out) {
   if (top_k == 0) return;
-  cuda::weighted_reduce(stream_of(lane), type_of(dtype), top_k,
+  cuda::weighted_reduce(stream_of(lane), element_type_of(dtype), top_k,
                         data<std::int32_t>(*position.buffer), data<float>(weights),
                         position.count / top_k, cols, in.data(), data<float>(out));
 }
@@ -154,8 +157,8 @@ void CudaTokenOps::weighted_reduce(Lane& lane, DType dtype, int top_k, const Row
 void CudaTokenOps::segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in,
                                   Buffer& out) {
   cuda::segment_reduce(stream_of(lane),
-                       {.in_type = type_of(op.in_dtype),
-                        .out_type = type_of(op.out_dtype),
+                       {.in_type = element_type_of(op.in_dtype),
+                        .out_type = element_type_of(op.out_dtype),
                         .segments = op.segments,
                         .cols = op.cols,
                         .first = data<std::int32_t>(*op.first),

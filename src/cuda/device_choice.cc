@@ -42,10 +42,27 @@ std::string uuid_text(const cudaUUID_t& uuid) {
 
 }  // namespace
 
-DeviceFacts choose_device(int local_rank) {
+int device_index(const BackendOptions& options, int visible) {
+  if (options.device) {
+    if (*options.device < visible) return *options.device;
+    throw ConfigError(fmt::format("backend cuda: there is no GPU {}: {} visible on this host",
+                                  *options.device, visible));
+  }
+  if (options.local_size <= visible) return options.local_rank;
+  if (visible == 1 || options.sharing == DeviceSharing::allow) return options.local_rank % visible;
+  throw ConfigError(fmt::format(
+      "backend cuda: {} ranks on this host, but {} GPUs visible: start at most {} ranks "
+      "per host, or let them share with --allow-shared-gpu",
+      options.local_size, visible, visible));
+}
+
+DeviceFacts choose_device(const BackendOptions& options) {
   const int count = count_devices();
   DeviceFacts facts;
-  facts.index = local_rank % count;
+  facts.index = device_index(options, count);
+  if (options.sharing == DeviceSharing::allow) {
+    facts.sharing_ranks = (options.local_size + count - 1) / count;
+  }
   EPS_CUDA(cudaSetDevice(facts.index));
   cudaDeviceProp properties{};
   EPS_CUDA(cudaGetDeviceProperties(&properties, facts.index));

@@ -12,7 +12,7 @@ class ExpertMatrices {
  public:
   explicit ExpertMatrices(const GemmShape& shape) : shape_(shape) {}
 
-  // Allocates, and copies what `weights` writes on the host.
+  // Allocates, and makes the weights on the device.
   void load(const WeightSource& weights);
   // [n][k] of one local expert.
   const void* of(int expert) const;

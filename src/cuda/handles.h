@@ -23,6 +23,20 @@ struct EventTraits {
 };
 using EventHandle = UniqueHandle<EventTraits>;
 
+struct GraphTraits {
+  using value_type = cudaGraph_t;
+  static value_type null() { return nullptr; }
+  static void destroy(value_type graph) noexcept { cudaGraphDestroy(graph); }
+};
+using GraphHandle = UniqueHandle<GraphTraits>;
+
+struct GraphExecTraits {
+  using value_type = cudaGraphExec_t;
+  static value_type null() { return nullptr; }
+  static void destroy(value_type graph) noexcept { cudaGraphExecDestroy(graph); }
+};
+using GraphExecHandle = UniqueHandle<GraphExecTraits>;
+
 // Streams do not wait for the legacy default stream.
 StreamHandle make_stream();
 // Events that carry no time cost less; they are for waits only.

@@ -1,6 +1,7 @@
 #include "cuda/nccl_comm.h"
 
 #include <array>
+#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -11,11 +12,6 @@
 
 namespace epsweep::cuda {
 namespace {
-
-// Non-blocking calls answer "in progress" where blocking ones would wait.
-void check_taken(ncclResult_t status, const char* call) {
-  if (status != ncclInProgress) check(status, call);
-}
 
 // NCCL's 128 bytes as the integers that travel.
 ncclUniqueId share_id(const Comm& world) {
@@ -37,6 +33,15 @@ void check(ncclResult_t status, const char* call) {
   if (status == ncclSuccess) return;
   throw RunError(fmt::format("{}: {} (NCCL: {})", call, ncclGetErrorString(status),
                              ncclGetLastError(nullptr)));
+}
+
+void check_taken(ncclResult_t status, const char* call) {
+  if (status != ncclInProgress) check(status, call);
+}
+
+void let_ranks_share_a_gpu() {
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+  setenv("NCCL_MAX_CTAS", "4", 0);
 }
 
 NcclComm NcclComm::of_world(const Comm& world) {

@@ -11,6 +11,13 @@ namespace epsweep::cuda {
 
 // Throws RunError naming the call; `call` is the text of the expression.
 void check(ncclResult_t status, const char* call);
+// The same of calls with a non-blocking communicator, which answer "in progress" where others wait.
+void check_taken(ncclResult_t status, const char* call);
+
+// From 2.30 on NCCL can serve several ranks on one GPU where its environment says so
+// (NCCL_MULTI_RANK_GPU_ENABLE, and few CTAs, since exhausting the multiprocessors hangs). Sets what
+// is not set; before the first communicator. Older ones refuse when a communicator is made.
+void let_ranks_share_a_gpu();
 
 // Communicators are non-blocking, so that one that hangs can be given up: every call returns when
 // NCCL has taken it, within a time limit. Not freed by the destructor; see close().
@@ -27,6 +34,15 @@ class NcclComm {
   // Until the calls made so far are taken. Throws RunError for an error of any rank, or after
   // kReadyLimitS seconds, when the communicator is aborted.
   void wait_ready(const char* what) const;
+  // Makes `calls` one group. On return its kernels are in their streams, which NCCL wants before
+  // anything else is put there.
+  template <typename Calls>
+  void in_group(const char* what, const Calls& calls) const {
+    check(ncclGroupStart(), "ncclGroupStart");
+    calls();
+    check_taken(ncclGroupEnd(), "ncclGroupEnd");
+    wait_ready(what);
+  }
   // Collective: flushes and frees.
   void close();
 

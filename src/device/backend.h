@@ -3,10 +3,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "base/dtype.h"
+#include "base/launch.h"
+#include "base/payload_stream.h"
 #include "base/registry.h"
 #include "device/buffer.h"
 #include "device/lane.h"
@@ -23,6 +26,7 @@ struct BackendInfo {
   std::int64_t memory_bytes = 0;  // this rank may use
   std::int64_t last_level_cache_bytes = 0;
   std::vector<DType> dtypes;
+  std::vector<Launch> launches = {Launch::direct};
 };
 
 class Backend {
@@ -35,20 +39,30 @@ class Backend {
   virtual Buffer make_buffer(std::int64_t bytes) = 0;
   virtual void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) = 0;
   virtual void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) = 0;
+  // The first `count` elements of `to` become values begin, begin + 1, ... of the stream.
+  virtual void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
+                    DType dtype) = 0;
   // Every byte 0xff: a NaN in bf16 and fp32.
   virtual void poison(Buffer& buffer) = 0;
   virtual TokenOps& token_ops() = 0;
 };
 
+// Whether several ranks may use one device: what they measure then is not what a device does.
+enum class DeviceSharing { refuse, allow };
+
 struct BackendOptions {
-  int num_threads = 1;            // cores this rank may use
-  std::int64_t memory_bytes = 0;  // host memory this rank may use
-  int local_rank = 0;
+  int num_threads = 1;                 // cores this rank may use
+  std::int64_t memory_bytes = 0;       // host memory this rank may use
+  int local_rank = 0, local_size = 1;  // among the ranks of its host
+  std::optional<int> device;           // its number, where somebody chose one for this rank
+  DeviceSharing sharing = DeviceSharing::refuse;
 };
 
 struct BackendEntry {
   std::string name;
   std::string summary;
+  // What an experiment uses that names none.
+  std::string default_transport, default_grouped_gemm;
   std::unique_ptr<Backend> (*make)(const BackendOptions& options) = nullptr;
 };
 

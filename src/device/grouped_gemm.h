@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/dtype.h"
+#include "base/payload_stream.h"
 #include "base/registry.h"
 #include "device/buffer.h"
 #include "device/lane.h"
@@ -23,9 +24,8 @@ struct GemmShape {
   DType dtype = DType::bf16;
 };
 
-// Writes rows of expert `expert`'s weight matrix as the kernel's dtype: [row_end - row_begin][k].
-using WeightSource =
-    std::function<void(int expert, std::int64_t row_begin, std::int64_t row_end, void* out)>;
+// Element [row][col] of an expert's weight matrix is value row * k + col of its stream.
+using WeightSource = std::function<PayloadStream(int expert)>;
 
 // What one run() did, for the record.
 struct GemmWork {

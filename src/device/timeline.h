@@ -11,6 +11,9 @@ using MarkId = int;
 class Timeline {
  public:
   virtual ~Timeline() = default;
+  // Before marks are set whose times are to be read: says where mark 0 stands on the host's clock.
+  // Marks that a replay sets cannot say it.
+  virtual void start() {}
   // Costs well under 1 us; neither allocates nor blocks.
   virtual void mark(Lane& lane, MarkId id) = 0;
   // Work enqueued on the lane from now on runs after the mark was passed.

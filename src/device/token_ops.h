@@ -46,13 +46,19 @@ struct AssignSlots {
   std::int64_t assignments = 0;
 };
 
+// Rows of a rank begin behind those of the rank before, or, where a buffer has a section of
+// `capacity` rows for every rank, at multiples of it.
 struct SlotSort {
   int num_slots = 0;
   std::int64_t assignments = 0;
+  std::int64_t capacity = 0;                   // 0: without gaps; the buffers may be null then
+  const Buffer* rank_of_slot = nullptr;        // int32 [num_slots]
+  const Buffer* first_slot_of_rank = nullptr;  // int32 [ranks + 1]
 };
 
 struct ReceivedPairs {
   int num_sources = 0, num_local_experts = 0;
+  std::int64_t capacity = 0;  // of every source's section, as in SlotSort
 };
 
 // row_bytes from byte source[i] * in_stride_bytes to byte position[i] * out_stride_bytes, for every

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,23 +17,33 @@ namespace epsweep {
 class Comm;     // src/mpi/comm.h
 class EpGroup;  // src/mpi/ep_group.h
 
-// Rows to and from every EP rank, self included; rows lie in rank order without gaps.
+// How much room a pair of ranks has in the buffers, and who must know how much of it is used.
+// exact: as much as it needs, so the host must know the row counts and waits for their exchange.
+// fixed: a section of the same number of rows for every pair, which travels whole; counts stay on
+// the device, and nothing from the router to the last sum waits for the host.
+enum class Capacity { exact, fixed };
+
+// Rows to and from every EP rank, self included; rows lie in rank order without gaps, or, with a
+// capacity, those of rank r begin at row r * capacity.
 struct ExchangeRows {
   std::span<const std::int64_t> send;  // [ep_size]
   std::span<const std::int64_t> recv;  // [ep_size]
   std::int64_t row_bytes = 0;
+  std::int64_t capacity = 0;  // rows of a pair's section; of transports of fixed capacity only
 };
 
 class Transport {
  public:
   virtual ~Transport() = default;
   // send: int64 rows for every slot in send order, [sum of slots_of_rank]; recv: int64 rows from
-  // every rank for each own slot, [ep_size][own slots]. Returns when `recv` may be copied to the
-  // host; what was enqueued on the lane is done then.
+  // every rank for each own slot, [ep_size][own slots]. With exact capacity, returns when `recv`
+  // may be copied to the host; what was enqueued on the lane is done then. With fixed capacity,
+  // enqueues.
   virtual void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
                                std::span<const int> slots_of_rank) = 0;
   // Enqueues; `send` and `recv` stay untouched until the lane is synchronized. Counts and bytes are
-  // 64-bit; an implementation that cannot move that much refuses by name before moving anything.
+  // 64-bit; an implementation that cannot move that much refuses by name before moving anything, as
+  // does one of fixed capacity for a pair with more rows.
   virtual void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
                             const ExchangeRows& rows) = 0;
   // Collective teardown, by all ranks of the group at the same place.
@@ -51,6 +62,9 @@ struct TransportEntry {
   std::string name;
   std::string backend;
   std::string summary;
+  Capacity capacity = Capacity::exact;
+  // Why the libraries that were found cannot do it; null where there is nothing to ask.
+  std::optional<std::string> (*refuses)() = nullptr;
   // Collective over the world, idle ranks included, whose group is null; kept for each layout of
   // groups. Null where a transport needs nothing.
   std::unique_ptr<Fabric> (*make_fabric)(const Comm& world, const EpGroup* group) = nullptr;

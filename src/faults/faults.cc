@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstring>
-#include <numeric>
 #include <sstream>
 
 #include <fmt/format.h>
@@ -43,32 +41,51 @@ class SwappedExperts final : public WrappedGemm {
   using WrappedGemm::WrappedGemm;
   void prepare(const WeightSource& weights) override {
     EPS_EXPECT(shape_.num_experts >= 2, "swap_experts needs two experts on its rank");
-    inner_->prepare([&weights](int expert, std::int64_t begin, std::int64_t end, void* out) {
-      weights(expert < 2 ? 1 - expert : expert, begin, end, out);
-    });
+    inner_->prepare([&weights](int expert) { return weights(expert < 2 ? 1 - expert : expert); });
   }
 };
 
+std::vector<std::byte> first_bytes(Backend& backend, const Buffer& buffer, std::int64_t bytes) {
+  std::vector<std::byte> host(static_cast<std::size_t>(bytes));
+  backend.copy_to_host(buffer, host.data(), bytes);
+  return host;
+}
+
 class SkippedExpert final : public WrappedGemm {
  public:
-  using WrappedGemm::WrappedGemm;
+  SkippedExpert(std::unique_ptr<GroupedGemm> inner, const GemmShape& shape, Backend& backend)
+      : WrappedGemm(std::move(inner), shape), backend_(backend) {}
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
                std::span<const std::int64_t> rows) override {
     const auto first = std::ranges::find_if(rows, [](std::int64_t count) { return count > 0; });
     if (first == rows.end()) return inner_->run(lane, x, y, rows);
-    const auto bytes = static_cast<std::size_t>(*first * shape_.n * bytes_of(shape_.dtype));
-    const std::vector<std::byte> before(
-        y.as<std::byte>().begin(), y.as<std::byte>().begin() + static_cast<std::ptrdiff_t>(bytes));
+    const std::int64_t bytes = *first * shape_.n * bytes_of(shape_.dtype);
+    lane.synchronize();
+    const std::vector<std::byte> before = first_bytes(backend_, y, bytes);
     const GemmWork work = inner_->run(lane, x, y, rows);
     lane.synchronize();
-    std::memcpy(y.data(), before.data(), bytes);
+    backend_.copy_from_host(before.data(), y, bytes);
     return work;
   }
+
+ private:
+  Backend& backend_;
 };
+
+// Rows of the receive buffer up to the last that arrives, gaps included.
+std::int64_t rows_up_to_the_last(const ExchangeRows& rows) {
+  std::int64_t begin = 0, end = 0;
+  for (const std::int64_t count : rows.recv) {
+    if (count > 0) end = begin + count;
+    begin += rows.capacity > 0 ? rows.capacity : count;
+  }
+  return end;
+}
 
 class DroppedRow final : public Transport {
  public:
-  explicit DroppedRow(std::unique_ptr<Transport> inner) : inner_(std::move(inner)) {}
+  DroppedRow(std::unique_ptr<Transport> inner, Backend& backend)
+      : inner_(std::move(inner)), backend_(backend) {}
 
   void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
                        std::span<const int> slots_of_rank) override {
@@ -76,21 +93,22 @@ class DroppedRow final : public Transport {
   }
   void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
                     const ExchangeRows& rows) override {
-    const std::int64_t num_rows =
-        std::accumulate(rows.recv.begin(), rows.recv.end(), std::int64_t{0});
+    const std::int64_t num_rows = rows_up_to_the_last(rows);
     if (num_rows == 0) return inner_->all_to_all_v(lane, send, recv, rows);
-    const auto last =
-        recv.as<std::byte>().subspan(static_cast<std::size_t>((num_rows - 1) * rows.row_bytes),
-                                     static_cast<std::size_t>(rows.row_bytes));
-    const std::vector<std::byte> before(last.begin(), last.end());
+    const std::int64_t bytes = num_rows * rows.row_bytes;
+    lane.synchronize();
+    const std::vector<std::byte> before = first_bytes(backend_, recv, bytes);
     inner_->all_to_all_v(lane, send, recv, rows);
     lane.synchronize();
-    std::ranges::copy(before, last.begin());
+    std::vector<std::byte> after = first_bytes(backend_, recv, bytes);
+    std::copy(before.end() - rows.row_bytes, before.end(), after.end() - rows.row_bytes);
+    backend_.copy_from_host(after.data(), recv, bytes);
   }
   void close() override { inner_->close(); }
 
  private:
   std::unique_ptr<Transport> inner_;
+  Backend& backend_;
 };
 
 int parse_number(const std::string& text, const std::string& word) {
@@ -135,20 +153,20 @@ Fault parse_fault(const std::string& text) {
 }
 
 std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,
-                                         const std::vector<Fault>& faults) {
+                                         const std::vector<Fault>& faults, Backend& backend) {
   if (contains(faults, FaultKind::swap_experts)) {
     gemm = std::make_unique<SwappedExperts>(std::move(gemm), shape);
   }
   if (contains(faults, FaultKind::skip_expert)) {
-    gemm = std::make_unique<SkippedExpert>(std::move(gemm), shape);
+    gemm = std::make_unique<SkippedExpert>(std::move(gemm), shape, backend);
   }
   return gemm;
 }
 
 std::unique_ptr<Transport> with_faults(std::unique_ptr<Transport> transport,
-                                       const std::vector<Fault>& faults) {
+                                       const std::vector<Fault>& faults, Backend& backend) {
   if (!contains(faults, FaultKind::drop_row)) return transport;
-  return std::make_unique<DroppedRow>(std::move(transport));
+  return std::make_unique<DroppedRow>(std::move(transport), backend);
 }
 
 }  // namespace epsweep

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "device/backend.h"
 #include "device/grouped_gemm.h"
 #include "device/transport.h"
 
@@ -34,10 +35,10 @@ struct Fault {
 Fault parse_fault(const std::string& text);
 const std::vector<std::string>& fault_names();
 
-// The kernel itself unless one of the faults is about kernels.
+// The kernel itself unless one of the faults is about kernels; the backend outlives it.
 std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,
-                                         const std::vector<Fault>& faults);
+                                         const std::vector<Fault>& faults, Backend& backend);
 std::unique_ptr<Transport> with_faults(std::unique_ptr<Transport> transport,
-                                       const std::vector<Fault>& faults);
+                                       const std::vector<Fault>& faults, Backend& backend);
 
 }  // namespace epsweep

@@ -1,5 +1,7 @@
 #include "pipeline/assignment_exchange.h"
 
+#include <algorithm>
+
 namespace epsweep {
 namespace {
 
@@ -23,11 +25,15 @@ bool is_expert_order(std::span<const std::int64_t> rows, std::size_t num_sources
 
 AssignmentExchange::AssignmentExchange(const ExchangeContext& context)
     : context_(context), counts_(context.work) {
-  const RankWork& work = context.work;
-  const std::int64_t own = work.own_tokens().size() * work.point.model.top_k;
-  const std::int64_t received = work.max_recv_rows();
+  make_buffers();
+  if (fixed()) make_sections();
+}
+
+void AssignmentExchange::make_buffers() {
+  const RankWork& work = context_.work;
+  const std::int64_t own = position().count, received = work.max_recv_rows();
   const auto ints = [&](std::int64_t count, std::int64_t bytes) {
-    return context.backend.make_buffer(count * bytes);
+    return context_.backend.make_buffer(count * bytes);
   };
   send_counts_ = ints(std::ssize(counts_.send_per_slot), sizeof(std::int64_t));
   recv_counts_ = ints(std::ssize(counts_.recv_per_slot), sizeof(std::int64_t));
@@ -35,19 +41,36 @@ AssignmentExchange::AssignmentExchange(const ExchangeContext& context)
   position_ = ints(own, sizeof(std::int32_t));
   expert_order_ = ints(received, sizeof(std::int32_t));
   const auto rows = [&](std::int64_t count) {
-    return context.backend.make_buffer(count * context.row_bytes());
+    return context_.backend.make_buffer(count * context_.row_bytes());
   };
-  send_ = rows(own);
-  returned_ = rows(own);
-  recv_ = rows(received);
+  const std::int64_t sections = work.point.ep_size * work.capacity_rows;
+  send_ = rows(fixed() ? sections : own);
+  returned_ = rows(fixed() ? sections : own);
+  recv_ = rows(fixed() ? sections : received);
+  to_return_ = rows(fixed() ? sections : received);
   by_expert_ = rows(received);
   ffn_out_ = rows(received);
-  to_return_ = rows(received);
+}
+
+// Layers differ in which experts a rank's slots hold, not in whose slots they are.
+void AssignmentExchange::make_sections() {
+  const Placement& placement = context_.work.placements.front();
+  const auto upload = [&](const std::vector<int>& values) {
+    HostIndex index(std::ssize(values), context_.backend);
+    std::ranges::copy(values, index.host.begin());
+    index.upload(std::ssize(values), context_.backend);
+    return index.take_device();
+  };
+  rank_of_slot_ = upload(placement.rank_of_slot);
+  first_slot_of_rank_ = upload(placement.first_slot_of_rank);
 }
 
 SlotSort AssignmentExchange::slot_sort() const {
   return {.num_slots = static_cast<int>(counts_.send_per_slot.size()),
-          .assignments = position().count};
+          .assignments = position().count,
+          .capacity = context_.work.capacity_rows,
+          .rank_of_slot = &rank_of_slot_,
+          .first_slot_of_rank = &first_slot_of_rank_};
 }
 
 RowIndex AssignmentExchange::position() const {
@@ -68,6 +91,7 @@ void AssignmentExchange::announce(int layer) {
   ops.count_slots(context_.lane, slot_sort(), slots_, send_counts_);
   context_.transport.exchange_counts(context_.lane, send_counts_, recv_counts_,
                                      context_.work.slots_of_rank);
+  if (fixed()) return counts_.assume(context_.work.dispatch[static_cast<std::size_t>(layer)]);
   context_.backend.copy_to_host(send_counts_, counts_.send_per_slot.data(), send_counts_.bytes());
   context_.backend.copy_to_host(recv_counts_, counts_.recv_per_slot.data(), recv_counts_.bytes());
   counts_.sum(context_.work);
@@ -82,21 +106,26 @@ void AssignmentExchange::pack(const Buffer& tokens, const Buffer& /*weights*/) {
 }
 
 void AssignmentExchange::send() {
-  context_.transport.all_to_all_v(
-      context_.lane, send_, recv_,
-      {.send = counts_.send_rows, .recv = counts_.recv_rows, .row_bytes = context_.row_bytes()});
+  context_.transport.all_to_all_v(context_.lane, send_, recv_,
+                                  {.send = counts_.send_rows,
+                                   .recv = counts_.recv_rows,
+                                   .row_bytes = context_.row_bytes(),
+                                   .capacity = context_.work.capacity_rows});
 }
 
 // Rows come sorted by source rank; with one source that is expert order and nothing is copied.
 const Buffer& AssignmentExchange::expert_input() {
   const int num_sources = context_.work.point.ep_size;
-  regroup_ = !is_expert_order(counts_.recv_per_slot, static_cast<std::size_t>(num_sources));
+  regroup_ = fixed()
+                 ? num_sources > 1
+                 : !is_expert_order(counts_.recv_per_slot, static_cast<std::size_t>(num_sources));
   if (!regroup_) return recv_;
   TokenOps& ops = context_.backend.token_ops();
-  ops.order_by_expert(
-      context_.lane,
-      {.num_sources = num_sources, .num_local_experts = context_.work.num_own_slots()},
-      recv_counts_, expert_order_);
+  ops.order_by_expert(context_.lane,
+                      {.num_sources = num_sources,
+                       .num_local_experts = context_.work.num_own_slots(),
+                       .capacity = context_.work.capacity_rows},
+                      recv_counts_, expert_order_);
   ops.gather_rows(context_.lane, recv_, expert_order(), context_.row_bytes(), by_expert_);
   return by_expert_;
 }
@@ -112,9 +141,11 @@ void AssignmentExchange::collect() {
 }
 
 void AssignmentExchange::send_back() {
-  context_.transport.all_to_all_v(
-      context_.lane, to_return_, returned_,
-      {.send = counts_.recv_rows, .recv = counts_.send_rows, .row_bytes = context_.row_bytes()});
+  context_.transport.all_to_all_v(context_.lane, to_return_, returned_,
+                                  {.send = counts_.recv_rows,
+                                   .recv = counts_.send_rows,
+                                   .row_bytes = context_.row_bytes(),
+                                   .capacity = context_.work.capacity_rows});
 }
 
 void AssignmentExchange::add_up(const Buffer& weights, Buffer& out) {
@@ -125,12 +156,17 @@ void AssignmentExchange::add_up(const Buffer& weights, Buffer& out) {
 }
 
 bool AssignmentExchange::counts_match_plan(int layer) const {
-  return counts_.match(context_.work.dispatch[static_cast<std::size_t>(layer)]);
+  const DispatchPlan& plan = context_.work.dispatch[static_cast<std::size_t>(layer)];
+  if (!fixed()) return counts_.match(plan);
+  // What a rank sent is what others received: all ranks together compare everything.
+  std::vector<std::int64_t> received(counts_.recv_per_slot.size());
+  context_.backend.copy_to_host(recv_counts_, received.data(), recv_counts_.bytes());
+  return received == plan.recv_rows_per_slot;
 }
 
 void AssignmentExchange::poison() {
-  for (Buffer* buffer : {&slots_, &position_, &expert_order_, &send_, &recv_, &by_expert_,
-                         &ffn_out_, &to_return_, &returned_}) {
+  for (Buffer* buffer : {&recv_counts_, &slots_, &position_, &expert_order_, &send_, &recv_,
+                         &by_expert_, &ffn_out_, &to_return_, &returned_}) {
     context_.backend.poison(*buffer);
   }
 }

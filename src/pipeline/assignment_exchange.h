@@ -10,6 +10,12 @@ namespace epsweep {
 
 // Rows travel in the send order of dispatch_plan.h, results come back the same way, and the source
 // weighs and adds them in order of choice.
+//
+// With a transport of fixed capacity every pair of ranks has a section of RankWork::capacity_rows
+// rows in the buffers that travel; kernels put rows there and find them by counts that never leave
+// the device. Only the grouped GEMMs are shaped by the host: they get the planned counts, which is
+// right because the routing is prescribed and every rank knows all of it. counts_match_plan()
+// compares what was exchanged to them, outside of timing.
 class AssignmentExchange {
  public:
   explicit AssignmentExchange(const ExchangeContext& context);
@@ -28,6 +34,9 @@ class AssignmentExchange {
   void poison();
 
  private:
+  bool fixed() const { return context_.work.capacity_rows > 0; }
+  void make_buffers();
+  void make_sections();
   SlotSort slot_sort() const;
   RowIndex position() const;
   RowIndex expert_order() const {
@@ -41,6 +50,7 @@ class AssignmentExchange {
   Buffer send_counts_, recv_counts_;
   // int32: by assignment the slot and the row in send order, by row its place in receive order.
   Buffer slots_, position_, expert_order_;
+  Buffer rank_of_slot_, first_slot_of_rank_;  // int32, of fixed capacity
   Buffer send_, recv_, by_expert_, ffn_out_, to_return_, returned_;
 };
 

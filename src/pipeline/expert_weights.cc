@@ -9,20 +9,6 @@
 namespace epsweep {
 namespace {
 
-// Rows of a matrix in the kernel's dtype, one after the other.
-void fill_rows(const PayloadMatrix& matrix, DType dtype, std::int64_t row_begin,
-               std::int64_t row_end, void* out) {
-  const auto cols = static_cast<std::size_t>(matrix.cols());
-  for (std::int64_t row = row_begin; row < row_end; ++row) {
-    const auto offset = static_cast<std::size_t>(row - row_begin) * cols;
-    if (dtype == DType::bf16) {
-      matrix.fill_row(row, std::span(static_cast<std::uint16_t*>(out) + offset, cols));
-    } else {
-      matrix.fill_row(row, std::span(static_cast<float*>(out) + offset, cols));
-    }
-  }
-}
-
 Buffer to_device(const std::vector<float>& host, Backend& backend) {
   const auto bytes = static_cast<std::int64_t>(host.size() * sizeof(float));
   Buffer buffer = backend.make_buffer(bytes);
@@ -31,11 +17,12 @@ Buffer to_device(const std::vector<float>& host, Backend& backend) {
 }
 
 Buffer gate_weights(const SweepPoint& point, int layer, Backend& backend) {
-  const PayloadMatrix matrix = gate_matrix(point.seed, layer, point.model.hidden_dim);
-  std::vector<float> host(
-      static_cast<std::size_t>(point.model.num_experts * point.model.hidden_dim));
-  fill_rows(matrix, DType::fp32, 0, point.model.num_experts, host.data());
-  return to_device(host, backend);
+  const ModelShape& model = point.model;
+  const std::int64_t count = model.num_experts * model.hidden_dim;
+  Buffer gate = backend.make_buffer(count * bytes_of(DType::fp32));
+  backend.fill(gate, gate_matrix(point.seed, layer, model.hidden_dim).stream(), 0, count,
+               DType::fp32);
+  return gate;
 }
 
 }  // namespace
@@ -70,16 +57,13 @@ ExpertWeights prepare_weights(const RankWork& work, Backend& backend, const Gemm
   ExpertWeights weights{.key = weights_key(work), .layers = {}};
   for (int layer = 0; layer < point.layers; ++layer) {
     const std::vector<int>& experts = work.own_experts(layer);
-    const auto expert_id = [&experts](int local) {
-      return experts[static_cast<std::size_t>(local)];
+    const auto gate_up = [&](int local) {
+      const int expert = experts[static_cast<std::size_t>(local)];
+      return gate_up_matrix(point.seed, layer, expert, point.model.expert_io_dim).stream();
     };
-    const auto gate_up = [&](int local, std::int64_t begin, std::int64_t end, void* out) {
-      fill_rows(gate_up_matrix(point.seed, layer, expert_id(local), point.model.expert_io_dim),
-                point.dtype, begin, end, out);
-    };
-    const auto down = [&](int local, std::int64_t begin, std::int64_t end, void* out) {
-      fill_rows(down_matrix(point.seed, layer, expert_id(local), point.model.ffn_dim), point.dtype,
-                begin, end, out);
+    const auto down = [&](int local) {
+      const int expert = experts[static_cast<std::size_t>(local)];
+      return down_matrix(point.seed, layer, expert, point.model.ffn_dim).stream();
     };
     LayerWeights made{
         .gate = gate_weights(point, layer, backend),

@@ -27,6 +27,7 @@ class HostIndex {
   // The first `count` of them, copied to the device.
   RowIndex upload(std::int64_t count, Backend& backend);
   const Buffer& device() const { return device_; }
+  Buffer take_device() { return std::move(device_); }
 
  private:
   Buffer device_;

@@ -39,24 +39,10 @@ RouterOp router_op(const RankWork& work) {
 Buffer make_tokens(const RankWork& work, Backend& backend) {
   const TokenRange own = work.own_tokens();
   const std::int64_t hidden = work.point.model.hidden_dim;
-  const std::int64_t row_bytes = hidden * bytes_of(work.point.dtype);
-  const PayloadMatrix matrix = token_matrix(work.point.seed, hidden);
-  std::vector<std::uint16_t> half(static_cast<std::size_t>(hidden));
-  std::vector<float> full(static_cast<std::size_t>(hidden));
-  std::vector<std::byte> host(static_cast<std::size_t>(own.size() * row_bytes));
-  for (std::int64_t token = own.begin; token < own.end; ++token) {
-    std::byte* row = host.data() + (token - own.begin) * row_bytes;
-    if (work.point.dtype == DType::bf16) {
-      matrix.fill_row(token, std::span(half));
-      std::copy_n(reinterpret_cast<const std::byte*>(half.data()), row_bytes, row);
-    } else {
-      matrix.fill_row(token, std::span(full));
-      std::copy_n(reinterpret_cast<const std::byte*>(full.data()), row_bytes, row);
-    }
-  }
-  const auto bytes = static_cast<std::int64_t>(host.size());
-  Buffer buffer = backend.make_buffer(bytes);
-  backend.copy_from_host(host.data(), buffer, bytes);
+  const DType dtype = work.point.dtype;
+  Buffer buffer = backend.make_buffer(own.size() * hidden * bytes_of(dtype));
+  backend.fill(buffer, token_matrix(work.point.seed, hidden).stream(), own.begin * hidden,
+               own.size() * hidden, dtype);
   return buffer;
 }
 
@@ -75,6 +61,7 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
       lane_(backend.make_lane()),
       schedule_(serial_schedule()),
       router_op_(router_op(work)),
+      captured_(work.dispatch.size()),
       indices_(make_layer_indices(work, backend)),
       tokens_(make_tokens(work, backend)),
       exchange_(make_exchange({.work = work,
@@ -126,12 +113,27 @@ std::vector<std::int32_t> LayerPipeline::own_choice() const {
   return host;
 }
 
+void LayerPipeline::capture_layer(int layer, Timeline& timeline, MarkId first_mark) {
+  Captured& captured = captured_[static_cast<std::size_t>(layer)];
+  lane_->begin_capture();
+  captured.work = run_layer(layer, timeline, first_mark);
+  captured.replay = lane_->end_capture();
+}
+
 LayerGemmWork LayerPipeline::run_layer(int layer, Timeline& timeline, MarkId first_mark) {
+  const Captured& captured = captured_[static_cast<std::size_t>(layer)];
+  if (captured.replay != nullptr) {
+    captured.replay->enqueue(*lane_);
+    return captured.work;
+  }
   MarkId mark = first_mark;
   for (const Step& step : schedule_) {
+    // The names are literals, so they end with a zero.
+    lane_->begin_range(to_string(step.stage).data());
     timeline.mark(*lane_, mark++);
     std::visit([&](auto& path) { run_step(path, layer, step.stage); }, exchange_);
     timeline.mark(*lane_, mark++);
+    lane_->end_range();
   }
   return gemm_work_;
 }
@@ -143,7 +145,7 @@ void LayerPipeline::run_step(Path& path, int layer, Stage stage) {
       return router(layer);
     case Stage::count_exchange:
       // The counts go to the host on every backend: a variable-size exchange cannot start without.
-      lane_->synchronize();
+      if (work_.capacity_rows == 0) lane_->synchronize();
       return path.announce(layer);
     case Stage::permute:
       return path.pack(tokens_, weights_of_choice_);

@@ -31,6 +31,12 @@ class LayerPipeline {
   static int marks_per_layer() { return 2 * kNumStages; }
   LayerGemmWork run_layer(int layer, Timeline& timeline, MarkId first_mark);
 
+  // From now on run_layer() enqueues the layer as one captured piece, with the marks given here.
+  // Shapes and addresses are frozen in it, which is right where the routing of a layer is
+  // prescribed and the transport never asks the host. The layer must have run before: a capture may
+  // not allocate.
+  void capture_layer(int layer, Timeline& timeline, MarkId first_mark);
+
   // Until everything that layers enqueued is done. Marks may be read then.
   void wait() { lane_->synchronize(); }
 
@@ -63,6 +69,11 @@ class LayerPipeline {
   std::vector<Step> schedule_;
   RouterOp router_op_;
   LayerGemmWork gemm_work_;
+  struct Captured {
+    std::unique_ptr<Replay> replay;
+    LayerGemmWork work;
+  };
+  std::vector<Captured> captured_;  // [layers]
 
   std::vector<LayerIndices> indices_;
   Buffer tokens_, own_choice_, weights_of_choice_, gate_up_, activated_, out_;

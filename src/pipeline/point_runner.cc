@@ -36,10 +36,10 @@ class PointRunner {
     warm_kernels();
     outcome_.check_before = check("check before timing");
     if (hooks_.all_max(outcome_.check_before.passed() ? 0 : 1) != 0) return outcome_;
-    hooks_.enter_phase("warm-up");
-    for (int i = 0; i < work_.point.warmup && outcome_.stop_signal == 0; ++i) {
-      const Stopwatch watch(outcome_.seconds.warmup);
-      iterate();
+    warm_up("warm-up");
+    if (work_.point.launch == Launch::graph && outcome_.stop_signal == 0) {
+      capture();
+      warm_up("warm-up of the captured layers");
     }
     measure();
     if (outcome_.stop_signal != 0) return outcome_;
@@ -52,6 +52,24 @@ class PointRunner {
   void warm_kernels() {
     const Stopwatch watch(outcome_.seconds.warm_kernels);
     pipeline_.warm_kernels();
+  }
+
+  void warm_up(const std::string& phase) {
+    hooks_.enter_phase(phase);
+    for (int i = 0; i < work_.point.warmup && outcome_.stop_signal == 0; ++i) {
+      const Stopwatch watch(outcome_.seconds.warmup);
+      iterate();
+    }
+  }
+
+  // All ranks at the same place: what is captured includes their exchanges.
+  void capture() {
+    hooks_.enter_phase("capturing the layers");
+    const Stopwatch watch(outcome_.seconds.warmup);
+    pipeline_.wait();
+    for (int layer = 0; layer < work_.point.layers; ++layer) {
+      pipeline_.capture_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer());
+    }
   }
 
   // Every layer on poisoned buffers, each checked before the next one overwrites the output.
@@ -107,6 +125,7 @@ class PointRunner {
     outcome_.stop_signal = hooks_.all_max(hooks_.stop_wish());
     if (outcome_.stop_signal != 0) return false;
     outcome_.gemm_work.clear();
+    timeline_->start();
     for (int layer = 0; layer < work_.point.layers; ++layer) {
       outcome_.gemm_work.push_back(
           pipeline_.run_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer()));

@@ -2,9 +2,20 @@
 
 #include <algorithm>
 
+#include "device/transport.h"
+#include "workload/pair_capacity.h"
 #include "workload/placement_traces.h"
 
 namespace epsweep {
+namespace {
+
+bool has_fixed_capacity(const SweepPoint& point) {
+  const TransportCatalog& transports = TransportCatalog::instance();
+  return transports.contains(point.transport) &&
+         transports.at(point.transport).capacity == Capacity::fixed;
+}
+
+}  // namespace
 
 std::int64_t RankWork::max_recv_rows() const {
   std::int64_t rows = 0;
@@ -57,6 +68,7 @@ RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces
   work.point = point;
   work.ep_rank = ep_rank;
   work.tokens_of_rank = token_ranges(point);
+  const bool fixed_capacity = has_fixed_capacity(point);
   const TokenRange own = work.own_tokens();
   for (int layer = 0; layer < point.layers; ++layer) {
     work.placements.push_back(place_experts(point, layer, rows_to_fit(point, layer, traces)));
@@ -68,10 +80,15 @@ RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces
       work.rank_dispatch.push_back(
           plan_rank_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));
     }
+    if (fixed_capacity) {
+      work.most_pair_rows = std::max(
+          work.most_pair_rows, most_pair_rows(trace, work.placements.back(), work.tokens_of_rank));
+    }
     std::vector<std::int64_t> tokens = covering_tokens(trace, work.placements.back());
     std::erase_if(tokens, [own](std::int64_t t) { return t < own.begin || t >= own.end; });
     work.check_tokens.push_back(std::move(tokens));
   }
+  if (fixed_capacity) work.capacity_rows = pair_capacity(point, work.most_pair_rows);
   for (const std::vector<int>& experts : work.placements.front().experts_of_rank) {
     work.slots_of_rank.push_back(static_cast<int>(experts.size()));
   }

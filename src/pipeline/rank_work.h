@@ -24,6 +24,10 @@ struct RankWork {
   std::vector<RankDispatch> rank_dispatch;  // [layers] of exchange unit rank, else empty
   std::vector<std::vector<std::int64_t>> check_tokens;  // [layers], own tokens to recompute
 
+  // Of one source and destination in any layer; and what the transport gives every such pair, 0
+  // where it is one of exact capacity. See workload/pair_capacity.h.
+  std::int64_t most_pair_rows = 0, capacity_rows = 0;
+
   TokenRange own_tokens() const { return tokens_of_rank[static_cast<std::size_t>(ep_rank)]; }
   int num_own_slots() const { return slots_of_rank[static_cast<std::size_t>(ep_rank)]; }
   const std::vector<int>& own_experts(int layer) const {

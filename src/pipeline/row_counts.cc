@@ -28,6 +28,15 @@ void RowCounts::assign(const RankWork& work, int layer) {
   count_slots(slot_of_assignment, send_per_slot);
 }
 
+void RowCounts::assume(const DispatchPlan& plan) {
+  std::ranges::copy(plan.send_rows_per_slot, send_per_slot.begin());
+  std::ranges::copy(plan.recv_rows_per_slot, recv_per_slot.begin());
+  std::ranges::copy(plan.send_rows, send_rows.begin());
+  std::ranges::copy(plan.recv_rows, recv_rows.begin());
+  std::ranges::copy(plan.rows_per_expert, rows_per_expert.begin());
+  num_recv_rows = plan.num_recv_rows();
+}
+
 void RowCounts::sum(const RankWork& work) {
   const auto num_local = static_cast<std::ptrdiff_t>(rows_per_expert.size());
   auto sent = send_per_slot.begin();

@@ -22,6 +22,8 @@ struct RowCounts {
 
   // On the host: slots of the layer's assignments, and send_per_slot from them.
   void assign(const RankWork& work, int layer);
+  // Everything as planned: where the exchanged counts do not come to the host.
+  void assume(const DispatchPlan& plan);
   // Everything else from the counts per slot. Throws RunError for more rows than the plan has.
   void sum(const RankWork& work);
   bool match(const DispatchPlan& plan) const;

@@ -49,6 +49,8 @@ struct Catalogs {
   std::vector<DistributionInfo> distributions;
   std::vector<PlacementInfo> placements;
   std::vector<std::string> transports, grouped_gemms;
+  // Of the backend that the experiment is read for.
+  std::string default_transport, default_grouped_gemm;
 };
 
 }  // namespace epsweep

@@ -21,15 +21,18 @@ void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepP
     for (const PlacementChoice& placement : spec.placement) {
       for (const std::string& transport : spec.transport) {
         for (const ExchangeUnit unit : spec.exchange_unit) {
-          point.routing = routing;
-          point.placement = placement.name;
-          point.redundant_slots = placement.redundant_slots;
-          point.placement_map = placement.map;
-          point.fit_on = placement.fit_on;
-          point.transport = transport;
-          point.exchange_unit = unit;
-          point.index = static_cast<int>(points.size());
-          points.push_back(point);
+          for (const Launch launch : spec.launch) {
+            point.routing = routing;
+            point.placement = placement.name;
+            point.redundant_slots = placement.redundant_slots;
+            point.placement_map = placement.map;
+            point.fit_on = placement.fit_on;
+            point.transport = transport;
+            point.exchange_unit = unit;
+            point.launch = launch;
+            point.index = static_cast<int>(points.size());
+            points.push_back(point);
+          }
         }
       }
     }
@@ -41,6 +44,7 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   point.model = spec.model;
   point.topology = spec.topology;
   point.judge_on = spec.judge_on;
+  point.capacity_factor = spec.capacity_factor;
   point.groups = spec.groups;
   point.weight_cache = spec.weight_cache;
   point.allow_empty_ranks = spec.allow_empty_ranks;
@@ -58,9 +62,10 @@ SweepPoint fixed_part(const SweepSpec& spec) {
 // A product of short lists is quickly more than anybody could run, or hold in memory.
 void expect_few_points(const SweepSpec& spec) {
   double points = spec.repeats;
-  for (const std::size_t size : {spec.mapping.size(), spec.dtype.size(), spec.grouped_gemm.size(),
-                                 spec.ep_sizes.size(), spec.concurrency.size(), spec.routing.size(),
-                                 spec.placement.size(), spec.transport.size()}) {
+  for (const std::size_t size :
+       {spec.mapping.size(), spec.dtype.size(), spec.grouped_gemm.size(), spec.ep_sizes.size(),
+        spec.concurrency.size(), spec.routing.size(), spec.placement.size(), spec.transport.size(),
+        spec.exchange_unit.size(), spec.launch.size()}) {
     points *= static_cast<double>(size);
   }
   if (points > kMaxPoints) {

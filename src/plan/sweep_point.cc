@@ -88,9 +88,10 @@ std::string point_label(const SweepPoint& point) {
                                ? fmt::format("{} tokens", point.tokens_global())
                                : std::to_string(point.concurrency.tokens);
   const char* const unit = point.exchange_unit == ExchangeUnit::rank ? " unit rank" : "";
-  return fmt::format("EP{} {} {} {} {} {} {}{}", point.ep_size, to_string(point.concurrency.mode),
+  const char* const launch = point.launch == Launch::graph ? " launch graph" : "";
+  return fmt::format("EP{} {} {} {} {} {} {}{}{}", point.ep_size, to_string(point.concurrency.mode),
                      load, point.routing.label(), placement_label(point), point.transport,
-                     point.grouped_gemm, unit);
+                     point.grouped_gemm, unit, launch);
 }
 
 std::optional<std::string> infeasible_reason(const SweepPoint& point) {
@@ -136,6 +137,8 @@ Json point_axes_json(const SweepPoint& point) {
       {"judge_on", trace_choice_json(point.judge_on)},
       {"exchange_unit", to_string(point.exchange_unit)},
       {"transport", point.transport},
+      {"capacity_factor", json_or_null(point.capacity_factor)},
+      {"launch", to_string(point.launch)},
       {"grouped_gemm", point.grouped_gemm},
       {"dtype", to_string(point.dtype)},
       {"mapping", to_string(point.mapping)},

@@ -24,6 +24,8 @@ struct SweepPoint {
   std::optional<TraceChoice> fit_on, judge_on;
   ExchangeUnit exchange_unit = ExchangeUnit::assignment;
   std::string transport;
+  std::optional<double> capacity_factor;
+  Launch launch = Launch::direct;
   std::string grouped_gemm;
   DType dtype = DType::bf16;
   Mapping mapping = Mapping::packed;

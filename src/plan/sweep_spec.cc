@@ -50,6 +50,8 @@ Json sweep_spec_json(const SweepSpec& spec) {
   for (const Mapping mapping : spec.mapping) mappings.push_back(to_string(mapping));
   Json units = Json::array();
   for (const ExchangeUnit unit : spec.exchange_unit) units.push_back(to_string(unit));
+  Json launches = Json::array();
+  for (const Launch launch : spec.launch) launches.push_back(to_string(launch));
   Json placements = Json::array(), redundant_slots = Json::array();
   Json fit_on = nullptr;
   for (const PlacementChoice& choice : spec.placement) {
@@ -74,6 +76,8 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"judge_on", trace_choice_json(spec.judge_on)},
           {"exchange_unit", std::move(units)},
           {"transport", spec.transport},
+          {"capacity_factor", json_or_null(spec.capacity_factor)},
+          {"launch", std::move(launches)},
           {"grouped_gemm", spec.grouped_gemm},
           {"dtype", std::move(dtypes)},
           {"mapping", std::move(mappings)},

@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/json.h"
+#include "base/launch.h"
 #include "plan/catalogs.h"
 #include "plan/hardware.h"
 #include "plan/model_shape.h"
@@ -37,6 +38,7 @@ inline const std::vector<std::string> kMappingNames = {"packed", "spread"};
 inline const std::vector<std::string> kExchangeUnitNames = {"assignment", "rank"};
 inline const std::vector<std::string> kGroupsNames = {"fill", "single"};
 inline const std::vector<std::string> kWeightCacheNames = {"flush", "warm"};
+inline const std::vector<std::string> kLaunchNames = {"direct", "graph"};
 inline const std::vector<std::string> kDTypeNames = {"bf16", "fp32"};
 
 inline const std::string& to_string(ConcurrencyMode mode) {
@@ -53,6 +55,9 @@ inline const std::string& to_string(Groups groups) {
 }
 inline const std::string& to_string(WeightCache cache) {
   return kWeightCacheNames[static_cast<std::size_t>(cache)];
+}
+inline const std::string& to_string(Launch launch) {
+  return kLaunchNames[static_cast<std::size_t>(launch)];
 }
 
 // One load of the ladder.
@@ -109,6 +114,9 @@ struct SweepSpec {
   std::optional<TraceChoice> judge_on;  // the trace placements are scored on; absent: the own one
   std::vector<ExchangeUnit> exchange_unit = {ExchangeUnit::assignment};
   std::vector<std::string> transport;
+  // Of transports of fixed capacity: rows of a pair of ranks / their mean; absent: what fits.
+  std::optional<double> capacity_factor;
+  std::vector<Launch> launch = {Launch::direct};
   std::vector<std::string> grouped_gemm;
   std::vector<DType> dtype;
   std::vector<Mapping> mapping;

@@ -13,6 +13,7 @@ namespace {
 
 constexpr std::int64_t kMaxEpSize = 65'536;
 constexpr std::int64_t kMaxIterations = 1'000'000;
+constexpr double kMaxCapacityFactor = 1'000;  // the fullest pair has at most ep_size^2 means
 
 const std::vector<std::string> kTopKeys = {"name",
                                            "description",
@@ -24,6 +25,8 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "redundant_slots",
                                            "exchange_unit",
                                            "transport",
+                                           "capacity_factor",
+                                           "launch",
                                            "grouped_gemm",
                                            "dtype",
                                            "mapping",
@@ -99,19 +102,24 @@ void read_axes(const MapReader& top, const std::string& file, const SpecSources&
   }
   refuse_repeats(ep_sizes, spec.ep_sizes, [](int size) { return std::to_string(size); });
   const auto names_or = [&](const char* key, const std::vector<std::string>& known,
-                            const char* otherwise) {
+                            const std::string& otherwise) {
     const YamlNode* node = top.find(key);
     return node == nullptr ? std::vector<std::string>{otherwise} : read_names(*node, known);
   };
   PlacementAxis placement = read_placements(top, file, sources.catalogs, spec.model.num_experts);
   spec.placement = std::move(placement.choices);
   spec.judge_on = std::move(placement.judge_on);
-  spec.transport = names_or("transport", sources.catalogs.transports, "pairwise");
-  spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms, "onednn");
+  spec.transport =
+      names_or("transport", sources.catalogs.transports, sources.catalogs.default_transport);
+  spec.grouped_gemm = names_or("grouped_gemm", sources.catalogs.grouped_gemms,
+                               sources.catalogs.default_grouped_gemm);
   const YamlNode* dtype = top.find("dtype");
   spec.dtype = dtype == nullptr ? std::vector{DType::bf16} : read_enums<DType>(*dtype, kDTypeNames);
   if (const YamlNode* unit = top.find("exchange_unit")) {
     spec.exchange_unit = read_enums<ExchangeUnit>(*unit, kExchangeUnitNames);
+  }
+  if (const YamlNode* launch = top.find("launch")) {
+    spec.launch = read_enums<Launch>(*launch, kLaunchNames);
   }
   const YamlNode* mapping = top.find("mapping");
   spec.mapping = mapping == nullptr ? std::vector{Mapping::packed}
@@ -142,6 +150,9 @@ void read_fixed(const MapReader& top, SweepSpec& spec) {
   }
   if (const YamlNode* node = top.find("weight_cache")) {
     spec.weight_cache = read_enum<WeightCache>(*node, kWeightCacheNames);
+  }
+  if (const YamlNode* node = top.find("capacity_factor")) {
+    spec.capacity_factor = read_number(*node, 1, kMaxCapacityFactor);
   }
   if (const YamlNode* node = top.find("allow_empty_ranks")) {
     spec.allow_empty_ranks = read_flag(*node);

@@ -35,8 +35,9 @@ void add_identity(std::vector<CsvColumn>& columns) {
   columns.push_back({"routing", routing_text});
   columns.push_back({"placement", placement_text});
   add_group("", "point",
-            {"redundant_slots", "exchange_unit", "transport", "grouped_gemm", "dtype", "mapping",
-             "groups", "weight_cache", "layers", "warmup", "iterations", "repeat", "seed", "step"},
+            {"redundant_slots", "exchange_unit", "transport", "capacity_factor", "launch",
+             "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers", "warmup",
+             "iterations", "repeat", "seed", "step"},
             columns);
   add_group("", "", {"world_size", "num_groups", "num_active_ranks", "idle_ranks"}, columns);
   columns.push_back(at_path("routing_checksum", "routing_checksum"));
@@ -90,7 +91,7 @@ void add_work(std::vector<CsvColumn>& columns) {
     columns.push_back(
         at_path("dispatch_" + letter + "_bytes", "bytes.dispatch." + letter + "_bytes"));
   }
-  for (const char* key : {"sent_copies", "sent_bytes", "metadata_bytes"}) {
+  for (const char* key : {"sent_copies", "sent_bytes", "metadata_bytes", "padding_bytes"}) {
     columns.push_back(
         at_path(fmt::format("dispatch_{}", key), fmt::format("bytes.dispatch.{}", key)));
   }
@@ -122,7 +123,8 @@ std::vector<CsvColumn> make_columns(const std::vector<Json>& records) {
   add_work(columns);
   add_group("check_", "check", {"verdict", "worst_error", "tolerance", "tokens_checked", "when"},
             columns);
-  add_group("load_", "load", {"ranks", "cores", "oversubscribed", "foreign_load"}, columns);
+  add_group("load_", "load",
+            {"ranks", "cores", "oversubscribed", "ranks_per_device", "foreign_load"}, columns);
   for (const std::string phase : {"prepare", "check", "warmup", "flush", "measured"}) {
     columns.push_back(at_path("harness_" + phase + "_s", "harness_s." + phase));
   }

@@ -264,6 +264,7 @@ Json make_point_record(const PointRecordInput& input) {
   record["load"] = {{"ranks", input.load.ranks},
                     {"cores", input.load.cores},
                     {"oversubscribed", input.load.oversubscribed()},
+                    {"ranks_per_device", input.load.ranks_per_device},
                     {"foreign_load", json_or_null(input.load.foreign_load)}};
   record["harness_s"] = {{"prepare", input.harness.prepare},
                          {"check", input.harness.check},

@@ -58,6 +58,7 @@ struct CheckResult {
 struct LoadFacts {
   int ranks = 0;
   int cores = 0;
+  int ranks_per_device = 0;  // most on one accelerator; 0 where ranks have cores alone
   // CPU time of other programs while the point was timed, as a share of the host's cores.
   std::optional<double> foreign_load;
 

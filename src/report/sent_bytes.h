@@ -9,8 +9,9 @@
 
 namespace epsweep {
 
-// Adds sent_copies, sent_bytes and metadata_bytes to `bytes` ("dispatch", "combine"): letter A with
-// exchange unit `assignment`, letter B with `rank`, self copies included.
+// Adds sent_copies, sent_bytes, metadata_bytes and padding_bytes to `bytes` ("dispatch",
+// "combine"): letter A with exchange unit `assignment`, letter B with `rank`, self copies included.
+// Beside them capacity_rows, and row_counts: where the host has row counts from.
 void put_sent_bytes(const SweepPoint& point, const PointWorkload& work, Json& bytes);
 std::string sent_bytes_formula();
 

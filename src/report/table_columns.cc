@@ -167,8 +167,9 @@ std::vector<Axis> make_axes() {
       {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }},
       {"placement", [](const TableRow& row) { return or_dash(placement_text(*row.record)); }}};
   for (const std::string name :
-       {"redundant_slots", "exchange_unit", "transport", "grouped_gemm", "dtype", "mapping",
-        "groups", "weight_cache", "layers", "warmup", "iterations", "seed", "step", "repeat"}) {
+       {"redundant_slots", "exchange_unit", "transport", "capacity_factor", "launch",
+        "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers", "warmup",
+        "iterations", "seed", "step", "repeat"}) {
     axes.push_back({name, plain("point." + name)});
   }
   axes.push_back({"run", [](const TableRow& row) { return row.dir; }});
@@ -186,6 +187,7 @@ std::string row_mark(const Json& record) {
   std::string mark;
   const Json* oversubscribed = find_value(record, "load.oversubscribed");
   if (oversubscribed != nullptr && *oversubscribed == true) mark += '!';
+  if (find_number(record, "load.ranks_per_device").value_or(0) > 1) mark += '#';
   if (find_number(record, "load.foreign_load").value_or(0) > kForeignLoadLimit) mark += '~';
   return mark;
 }

@@ -136,13 +136,17 @@ std::string heading(const TableRow& row, const VaryingAxes& axes) {
 
 std::string mark_lines(const std::vector<TableRow>& rows) {
   std::set<std::string> crowded;
-  double worst_load = 0;
+  double worst_load = 0, most_sharing = 0;
   for (const TableRow& row : rows) {
     const Json& record = *row.record;
     const std::string mark = row_mark(record);
     if (mark.find('!') != std::string::npos) {
       crowded.insert(fmt::format("{} on {}", plain_text(find_value(record, "load.ranks")),
                                  plain_text(find_value(record, "load.cores"))));
+    }
+    if (mark.find('#') != std::string::npos) {
+      most_sharing =
+          std::max(most_sharing, find_number(record, "load.ranks_per_device").value_or(0));
     }
     if (mark.find('~') != std::string::npos) {
       worst_load = std::max(worst_load, find_number(record, "load.foreign_load").value_or(0));
@@ -152,6 +156,10 @@ std::string mark_lines(const std::vector<TableRow>& rows) {
   if (!crowded.empty()) {
     text += fmt::format("! more ranks than cores ({}): timings not fit for comparison\n",
                         join(std::vector<std::string>(crowded.begin(), crowded.end())));
+  }
+  if (most_sharing > 0) {
+    text += fmt::format("# up to {:.0f} ranks share a device: shows that it works, not how fast\n",
+                        most_sharing);
   }
   if (worst_load > 0) {
     text += fmt::format("~ other programs took more than {:.0f} % of the host (worst {:.1f} %)\n",

@@ -1,34 +1,32 @@
-// Every value the harness computes with, as a function of its coordinates. Values have at most
-// eight significant bits, so bf16 and fp32 hold them exactly and every rank can regenerate them.
+// Token rows, gates and expert weights: matrices of payload values (base/payload_stream.h).
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "base/random.h"
+#include "base/payload_stream.h"
 
 namespace epsweep {
 
-// An odd number from -255 to 255 times a power of two: row `row` of a matrix with `cols` columns
-// is the values at indices [row * cols, (row + 1) * cols) of its stream. Value i comes from byte
-// i mod 8, the lowest first, of word i / 8: with s that byte as a signed number it is
-// (2 * s + 1) * amplitude / 256.
+// Row `row` of a matrix with `cols` columns is the values at indices [row * cols, (row + 1) * cols)
+// of its stream.
 class PayloadMatrix {
  public:
   // Uniform in (-amplitude, amplitude); amplitude is a power of two.
-  PayloadMatrix(RandomStream stream, std::int64_t cols, double amplitude)
-      : stream_(stream), cols_(cols), unit_(static_cast<float>(amplitude / 256)) {}
+  PayloadMatrix(RandomStream words, std::int64_t cols, double amplitude)
+      : stream_{words, static_cast<float>(amplitude / 256)}, cols_(cols) {}
 
   std::int64_t cols() const { return cols_; }
-  // Writes columns 0..out.size()-1 of a row; out.size() <= cols.
-  void fill_row(std::int64_t row, std::span<float> out) const;
-  // The same as bfloat16 bit patterns.
-  void fill_row(std::int64_t row, std::span<std::uint16_t> out) const;
+  const PayloadStream& stream() const { return stream_; }
+  // Writes columns 0..out.size()-1 of a row, out.size() <= cols; bfloat16 as bit patterns.
+  template <typename Element>
+  void fill_row(std::int64_t row, std::span<Element> out) const {
+    fill_payload(stream_, row * cols_, out);
+  }
 
  private:
-  RandomStream stream_;
+  PayloadStream stream_;
   std::int64_t cols_;
-  float unit_;
 };
 
 // The largest power of two not above 1/sqrt(num_inputs/3): keeps the variance of a dot product of

@@ -45,8 +45,8 @@ Element as_element(float value) {
   }
 }
 
-// Eighths between -1 and 1: sums of up to 2^14 products are exact in fp32, so any order of adding
-// gives the same bits before the last rounding.
+// Inputs are eighths between -1 and 1 and weights have 8 bits: sums of up to 2^12 products are
+// exact in fp32, so any order of adding gives the same bits before the last rounding.
 template <typename Element>
 void expect_right(const std::string& name, const GemmCase& c) {
   const GemmShape shape{
@@ -56,17 +56,12 @@ void expect_right(const std::string& name, const GemmCase& c) {
   const std::int64_t total = std::accumulate(c.rows.begin(), c.rows.end(), std::int64_t{0});
   std::vector<Element> x(static_cast<std::size_t>(total * c.k));
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = as_element<Element>(small_value(1, i));
-  const auto weight = [&](std::int64_t expert, std::int64_t row, std::int64_t col) {
-    return small_value(2, static_cast<std::uint64_t>((expert * c.n + row) * c.k + col));
+  const WeightSource weights = [](int expert) {
+    return PayloadStream{RandomStream(2, epsweep::Stream::test, static_cast<std::uint64_t>(expert)),
+                         0x1p-8F};
   };
   const auto gemm = entry.make(shape, 1);
-  gemm->prepare([&](int expert, std::int64_t begin, std::int64_t end, void* out) {
-    auto* to = static_cast<Element*>(out);
-    for (std::int64_t row = begin; row < end; ++row) {
-      for (std::int64_t col = 0; col < c.k; ++col)
-        *to++ = as_element<Element>(weight(expert, row, col));
-    }
-  });
+  gemm->prepare(weights);
   gemm->warm(c.rows);
   DeviceArray<Element> device_x(x), y(total * c.n);
   Buffer x_buffer(device_x.data(), total * c.k * static_cast<std::int64_t>(sizeof(Element)),
@@ -80,12 +75,14 @@ void expect_right(const std::string& name, const GemmCase& c) {
   const std::vector<Element> got = y.host();
   std::int64_t row = 0;
   for (std::size_t expert = 0; expert < c.rows.size(); ++expert) {
+    std::vector<float> w(static_cast<std::size_t>(c.n * c.k));
+    fill_payload(weights(static_cast<int>(expert)), 0, std::span(w));
     for (std::int64_t r = 0; r < c.rows[expert]; ++r, ++row) {
       for (std::int64_t col = 0; col < c.n; ++col) {
         float sum = 0;
         for (std::int64_t i = 0; i < c.k; ++i) {
           sum += small_value(1, static_cast<std::uint64_t>(row * c.k + i)) *
-                 weight(static_cast<std::int64_t>(expert), col, i);
+                 w[static_cast<std::size_t>(col * c.k + i)];
         }
         const Element want = as_element<Element>(sum);
         ASSERT_EQ(got[static_cast<std::size_t>(row * c.n + col)], want)

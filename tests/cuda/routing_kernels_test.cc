@@ -61,11 +61,29 @@ TEST_P(Slots, send_order_equals_the_plan) {
                assignments, device_slots.data());
   count_slots(stream, device_slots.data(), assignments, num_slots, device_counts.data(),
               device_scratch.data());
-  place_by_slot(stream, device_slots.data(), assignments, device_scratch.data(),
+  place_by_slot(stream, device_slots.data(), assignments, device_scratch.data(), {},
                 device_position.data());
   stream.synchronize();
   EXPECT_EQ(device_slots.host(), slots);
   EXPECT_EQ(device_counts.host(), counts);
+  EXPECT_EQ(device_position.host(), position);
+
+  // With a section for every rank, of more rows than any has.
+  const std::int64_t capacity = assignments + 3;
+  const std::vector<std::int32_t> rank_of_slot(placement.rank_of_slot.begin(),
+                                               placement.rank_of_slot.end());
+  const std::vector<std::int32_t> first_slot(placement.first_slot_of_rank.begin(),
+                                             placement.first_slot_of_rank.end());
+  scratch = counts;
+  epsweep::sort_by_slot(slots, {.capacity = capacity, .first_slot_of_rank = first_slot}, scratch,
+                        position);
+  DeviceArray<std::int32_t> device_ranks(rank_of_slot), device_first(first_slot);
+  place_by_slot(stream, device_slots.data(), assignments, device_scratch.data(),
+                {.capacity = capacity,
+                 .rank_of_slot = device_ranks.data(),
+                 .first_slot_of_rank = device_first.data()},
+                device_position.data());
+  stream.synchronize();
   EXPECT_EQ(device_position.host(), position);
 }
 
@@ -84,13 +102,18 @@ TEST(ExpertOrder, equals_the_plan) {
       counts.push_back(static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(i), 7)));
       rows += counts.back();
     }
-    std::vector<std::int32_t> want(static_cast<std::size_t>(rows));
+    std::vector<std::int32_t> want(static_cast<std::size_t>(rows)), in_sections(want);
     epsweep::order_by_expert(counts, sources, locals, want);
+    epsweep::order_by_expert(counts, sources, locals, in_sections, 7 * locals);
     TestStream stream;
     DeviceArray<std::int64_t> device_counts(counts), rows_per_expert(locals),
         scratch(order_scratch_entries(sources, locals));
     DeviceArray<std::int32_t> order(rows);
-    order_by_expert(stream, device_counts.data(), sources, locals, rows_per_expert.data(),
+    order_by_expert(stream, device_counts.data(), sources, locals, 7 * locals,
+                    rows_per_expert.data(), order.data(), scratch.data());
+    stream.synchronize();
+    EXPECT_EQ(order.host(), in_sections);
+    order_by_expert(stream, device_counts.data(), sources, locals, 0, rows_per_expert.data(),
                     order.data(), scratch.data());
     stream.synchronize();
     EXPECT_EQ(order.host(), want);

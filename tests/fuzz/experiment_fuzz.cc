@@ -11,7 +11,9 @@ Catalogs catalogs() {
       .distributions = {{"uniform", "", {}}, {"zipf", "", {alpha}, "zipf_alpha"}},
       .placements = {{"contiguous", SlotRule::one_per_expert}, {"eplb", SlotRule::equal_per_rank}},
       .transports = {"alltoallv", "pairwise"},
-      .grouped_gemms = {"onednn", "reference"}};
+      .grouped_gemms = {"onednn", "reference"},
+      .default_transport = "pairwise",
+      .default_grouped_gemm = "onednn"};
 }
 
 }  // namespace

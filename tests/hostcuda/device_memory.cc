@@ -41,6 +41,7 @@ struct Memory {
   std::map<const unsigned char*, std::size_t> pinned;
   std::deque<Allocation> quarantine;
   std::size_t used = 0;
+  long long pinned_allocations = 0;
 };
 
 // Never destroyed: buffers of static lifetime are freed after everything else.
@@ -152,6 +153,7 @@ void* allocate_pinned(std::size_t bytes) {
   if (data == nullptr) return nullptr;
   std::memset(data, 0xff, std::min(bytes, kMostPoison));
   memory().pinned[static_cast<unsigned char*>(data)] = bytes;
+  ++memory().pinned_allocations;
   return data;
 }
 
@@ -162,6 +164,10 @@ void free_pinned(void* data) {
 
 bool in_pinned(const void* at, std::size_t bytes) {
   return inside(memory().pinned, at, bytes, [](std::size_t size) { return size; });
+}
+
+long long page_locked_allocations() {
+  return memory().pinned_allocations;
 }
 
 }  // namespace hostcuda

@@ -21,5 +21,7 @@ std::size_t device_bytes_used();
 void* allocate_pinned(std::size_t bytes);
 void free_pinned(void* data);
 bool in_pinned(const void* at, std::size_t bytes);
+// How often it was asked for: timed iterations must not.
+long long page_locked_allocations();
 
 }  // namespace hostcuda

@@ -19,11 +19,7 @@ struct BackendRun {
 BackendRun run_on(const std::string& backend_name, const SweepPoint& point) {
   EpGroup group = group_of(point.ep_size);
   BackendRun run;
-  Seen* seen = &run.seen;
-  Backend* inner_backend = nullptr;
-  auto inner = BackendCatalog::instance().at(backend_name).make({.num_threads = 1});
-  inner_backend = inner.get();
-  ForwardingBackend<SeeingOps> backend(std::move(inner), inner_backend, seen);
+  SeeingBackend backend(backend_name, run.seen);
   OpenTransport transport(point.transport, group);
   const GemmMaker make_gemm = [&](const GemmShape& shape) -> std::unique_ptr<GroupedGemm> {
     return std::make_unique<SeenGemm>(catalog_gemm(point)(shape), shape, backend, run.seen);

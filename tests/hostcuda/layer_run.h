@@ -7,6 +7,7 @@
 
 #include "mpi/ep_group.h"
 #include "support/forwarding_backend.h"
+#include "support/forwarding_ops.h"
 #include "support/layer_fixture.h"
 #include "support/mpi_world.h"
 
@@ -34,21 +35,32 @@ inline std::vector<std::byte> bytes_on_host(Backend& backend, Lane& lane, const 
 // Waits after every call it looks at, which hides missing waits: the tests of those do not use it.
 class SeeingOps final : public ForwardingOps {
  public:
-  SeeingOps(TokenOps& inner, Backend*& backend, Seen*& seen)
+  SeeingOps(Backend& backend, TokenOps& inner, Seen& seen)
       : ForwardingOps(inner), backend_(backend), seen_(seen) {}
 
   void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
               const Buffer& prescribed, Buffer& own_choice, Buffer& weights) override {
     ForwardingOps::router(lane, op, x, gate, prescribed, own_choice, weights);
-    const auto bytes = bytes_on_host(*backend_, lane, weights, weights.bytes());
+    const auto bytes = bytes_on_host(backend_, lane, weights, weights.bytes());
     std::vector<float> values(bytes.size() / sizeof(float));
     std::memcpy(values.data(), bytes.data(), bytes.size());
-    seen_->router_weights.push_back(std::move(values));
+    seen_.router_weights.push_back(std::move(values));
   }
 
  private:
-  Backend* backend_;
-  Seen* seen_;
+  Backend& backend_;
+  Seen& seen_;
+};
+
+class SeeingBackend final : public ForwardingBackend {
+ public:
+  SeeingBackend(const std::string& name, Seen& seen)
+      : ForwardingBackend(BackendCatalog::instance().at(name).make({.num_threads = 1})),
+        ops_(*this, ForwardingBackend::token_ops(), seen) {}
+  TokenOps& token_ops() override { return ops_; }
+
+ private:
+  SeeingOps ops_;
 };
 
 class SeenGemm final : public GroupedGemm {

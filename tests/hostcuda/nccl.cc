@@ -1,9 +1,9 @@
-// The NCCL calls that src/cuda makes, over MPI. Sends and receives of a group become one step of
-// their stream; sizes of both sides are compared, as NCCL would hang or corrupt where they differ.
+// The NCCL calls that src/cuda makes, over MPI. Sends and receives of a group, and the messages of
+// an all-to-all, become one step of their stream; sizes and kinds of both sides are compared, as
+// NCCL would hang or corrupt where they differ.
 #include <algorithm>
 #include <cstring>
 #include <map>
-#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -11,6 +11,8 @@
 #include <mpi.h>
 #include <nccl.h>
 
+#include "hostcuda/capture.h"
+#include "hostcuda/device_memory.h"
 #include "hostcuda/left_out.h"
 #include "hostcuda/stream_queue.h"
 
@@ -22,9 +24,13 @@ struct ncclComm {
 
 namespace {
 
-constexpr int kSizeTag = 31, kDataTag = 32;
+constexpr int kSizeTag = 31, kDataTag = 32, kCallBits = 2;
+
+// What both sides of a message must agree on besides its size.
+enum class Call : unsigned long long { send_recv, all_to_all };
 
 struct Message {
+  Call call = Call::send_recv;
   bool is_send = false;
   ncclComm_t comm = nullptr;
   void* data = nullptr;
@@ -41,6 +47,7 @@ struct Exchange {
   std::vector<Message> messages;
   std::vector<unsigned long long> own_size, peer_size;
   std::vector<MPI_Request> requests;
+  bool is_captured = false;  // all sides of an exchange are, or none
   enum class Stage { unposted, sizes, data } stage = Stage::unposted;
 };
 
@@ -49,7 +56,8 @@ void post(Exchange& exchange, int tag) {
   for (std::size_t i = 0; i < exchange.messages.size(); ++i) {
     const Message& m = exchange.messages[i];
     if (tag == kSizeTag) {
-      exchange.own_size[i] = m.bytes;
+      exchange.own_size[i] = m.bytes << kCallBits | static_cast<unsigned long long>(m.call) << 1 |
+                             (exchange.is_captured ? 1U : 0U);
       // A send's size travels to the receiver and a receive's to the sender.
       const int out = kSizeTag + (m.is_send ? 10 : 20), in = kSizeTag + (m.is_send ? 20 : 10);
       MPI_Isend(&exchange.own_size[i], 1, MPI_UNSIGNED_LONG_LONG, m.peer, out, m.comm->comm,
@@ -76,9 +84,14 @@ bool arrived(Exchange& exchange) {
 void compare_sizes(const Exchange& exchange) {
   for (std::size_t i = 0; i < exchange.messages.size(); ++i) {
     if (exchange.own_size[i] == exchange.peer_size[i]) continue;
-    throw std::logic_error("NCCL sizes differ: " + std::to_string(exchange.own_size[i]) +
-                           " bytes here, " + std::to_string(exchange.peer_size[i]) + " at peer " +
-                           std::to_string(exchange.messages[i].peer));
+    const unsigned long long own = exchange.own_size[i], peer = exchange.peer_size[i];
+    const std::string where = " at peer " + std::to_string(exchange.messages[i].peer);
+    if (own >> kCallBits == peer >> kCallBits) {
+      throw std::logic_error("NCCL calls differ: captured, or ncclAlltoAll, here or" + where +
+                             ", but not at both");
+    }
+    throw std::logic_error("NCCL sizes differ: " + std::to_string(own >> kCallBits) +
+                           " bytes here, " + std::to_string(peer >> kCallBits) + where);
   }
 }
 
@@ -188,26 +201,52 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (depth == 0) return ncclInvalidUsage;
   if (--depth > 0 || pending.empty()) return ncclSuccess;
-  auto exchange = std::make_shared<Exchange>();
-  exchange->messages.swap(pending);
-  exchange->own_size.resize(exchange->messages.size());
-  exchange->peer_size.resize(exchange->messages.size());
-  const cudaStream_t stream = exchange->messages.front().stream;
-  for (const Message& message : exchange->messages) {
+  Exchange exchange;
+  exchange.messages.swap(pending);
+  exchange.own_size.resize(exchange.messages.size());
+  exchange.peer_size.resize(exchange.messages.size());
+  const cudaStream_t stream = exchange.messages.front().stream;
+  exchange.is_captured = hostcuda::is_capturing(stream);
+  for (const Message& message : exchange.messages) {
     if (message.stream != stream) throw std::logic_error("one NCCL group on several streams");
     message.comm->ready = false;
   }
-  hostcuda::enqueue_late(stream, [exchange] { return advance(*exchange); });
+  // By value: every replay of a captured group is an exchange of its own.
+  hostcuda::enqueue_late(stream,
+                         [exchange = std::move(exchange)]() mutable { return advance(exchange); });
   return ncclInProgress;
 }
 
 ncclResult_t ncclSend(const void* data, std::size_t count, ncclDataType_t type, int peer,
                       ncclComm_t comm, cudaStream_t stream) {
-  return add({true, comm, const_cast<void*>(data), count * size_of(type), peer, stream});
+  return add(
+      {Call::send_recv, true, comm, const_cast<void*>(data), count * size_of(type), peer, stream});
 }
 ncclResult_t ncclRecv(void* data, std::size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
                       cudaStream_t stream) {
-  return add({false, comm, data, count * size_of(type), peer, stream});
+  return add({Call::send_recv, false, comm, data, count * size_of(type), peer, stream});
+}
+
+// Decomposes into messages between all pairs, own ones included; equal counts on all ranks follow
+// from equal sizes of every pair. What is empty everywhere is discarded, as NCCL does.
+ncclResult_t ncclAlltoAll(const void* send, void* recv, std::size_t count, ncclDataType_t type,
+                          ncclComm_t comm, cudaStream_t stream) {
+  int ranks = 0;
+  MPI_Comm_size(comm->comm, &ranks);
+  const std::size_t bytes = count * size_of(type);
+  const auto all = static_cast<std::size_t>(ranks) * bytes;
+  if (!hostcuda::in_device(send, all) || !hostcuda::in_device(recv, all) ||
+      (send == recv && bytes > 0)) {
+    return ncclInvalidArgument;
+  }
+  ncclGroupStart();
+  for (int rank = 0; rank < ranks; ++rank) {
+    const std::size_t begin = static_cast<std::size_t>(rank) * bytes;
+    auto* from = const_cast<char*>(static_cast<const char*>(send)) + begin;
+    add({Call::all_to_all, true, comm, from, bytes, rank, stream});
+    add({Call::all_to_all, false, comm, static_cast<char*>(recv) + begin, bytes, rank, stream});
+  }
+  return ncclGroupEnd();
 }
 
 }  // extern "C"

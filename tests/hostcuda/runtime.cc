@@ -1,10 +1,13 @@
 // The CUDA runtime calls that src/cuda makes, on host memory and the queues of stream_queue.h.
+#include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
+#include "hostcuda/capture.h"
 #include "hostcuda/device_memory.h"
 #include "hostcuda/left_out.h"
 #include "hostcuda/stream_queue.h"
@@ -25,6 +28,14 @@ struct CUevent_st {
 };
 
 namespace {
+
+// Devices of the host, which its ranks see alike; absent where every rank has one of its own.
+std::optional<int> host_devices() {
+  const char* text = std::getenv("EPSWEEP_HOSTCUDA_DEVICES");
+  return text == nullptr ? std::nullopt : std::optional(std::atoi(text));
+}
+
+int current_device = 0;
 
 hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
   return [=] {
@@ -50,14 +61,16 @@ const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "error of the host double";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
-  *count = 1;
+  *count = host_devices().value_or(1);
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) {
-  return device == 0 ? cudaSuccess : cudaErrorInvalidDevice;
+  if (device < 0 || device >= host_devices().value_or(1)) return cudaErrorInvalidDevice;
+  current_device = device;
+  return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* device) {
-  *device = 0;
+  *device = current_device;
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
@@ -75,10 +88,8 @@ cudaError_t cudaRuntimeGetVersion(int* version) {
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
   std::strcpy(properties->name, "hostcuda (a test double, no GPU)");
-  // Every rank has a device of its own.
-  properties->uuid.bytes[0] = static_cast<char>(getpid());
-  properties->uuid.bytes[1] = static_cast<char>(getpid() >> 8);
-  properties->uuid.bytes[2] = static_cast<char>(getpid() >> 16);
+  const int id = host_devices() ? current_device : getpid();
+  for (int i = 0; i < 3; ++i) properties->uuid.bytes[i] = static_cast<char>(id >> (8 * i));
   properties->l2CacheSize = 1 << 16;
   properties->major = 9;
   properties->multiProcessorCount = 1;
@@ -90,6 +101,7 @@ cudaError_t cudaGetLastError() {
 }
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   *data = hostcuda::allocate_device(bytes);
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
@@ -97,16 +109,19 @@ cudaError_t cudaMalloc(void** data, std::size_t bytes) {
 // Waits for everything, as the real one does.
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   return hostcuda::free_device(data) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   *data = hostcuda::allocate_pinned(bytes);
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* data) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
   hostcuda::free_pinned(data);
   return cudaSuccess;
@@ -127,6 +142,7 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 
 // On the legacy default stream, which non-blocking streams are not waited for by.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
@@ -151,10 +167,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   if (!hostcuda::is_left_out(hostcuda::Wait::host)) hostcuda::drain(stream);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
+  if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   if (!hostcuda::is_left_out(hostcuda::Wait::host)) hostcuda::drain_all();
   return cudaSuccess;
 }
@@ -169,6 +187,9 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (const auto captured = hostcuda::capture_record(event, stream); captured.taken) {
+    return captured.status;
+  }
   const long long number = ++event->state->recorded;
   hostcuda::enqueue(stream, [state = event->state, number] {
     state->passed = number;
@@ -179,6 +200,9 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   if (hostcuda::is_left_out(hostcuda::Wait::stream)) return cudaSuccess;
+  if (const auto captured = hostcuda::capture_wait(stream, event); captured.taken) {
+    return captured.status;
+  }
   hostcuda::enqueue(stream, [state = event->state, number = event->state->recorded] {
     return state->passed >= number ? hostcuda::Progress::done : hostcuda::Progress::waiting;
   });

@@ -12,6 +12,7 @@
 #include <sched.h>
 
 #include "hostcuda/block.h"
+#include "hostcuda/capture.h"
 
 namespace hostcuda {
 namespace {
@@ -129,6 +130,7 @@ void run_until(const Done& done) {
 
 void enqueue(cudaStream_t stream, Step step) {
   if (stream == nullptr) throw std::logic_error("work on the legacy default stream");
+  if (capture_step(stream, step)) return;
   queue_of(stream).steps.push_back(std::move(step));
   while (device().quick_percent > 0 && device().choice() % 100 < device().quick_percent) {
     if (!try_step()) break;

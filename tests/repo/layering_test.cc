@@ -42,6 +42,7 @@ const std::map<std::string, std::vector<std::string>> kThirdParty = {
     {"cuda", {"cuda/"}},
     {"nccl", {"cuda/"}},
     {"cublas", {"cuda/"}},
+    {"nvtx", {"cuda/"}},
     {"oneapi/dnnl", {"cpu/grouped_gemms/onednn.cc"}},
     {"dnnl", {"cpu/grouped_gemms/onednn.cc"}},
     {"yaml-cpp", {"plan/yaml_tree.cc"}},

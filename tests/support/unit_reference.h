@@ -9,6 +9,7 @@
 #include "base/bfloat16.h"
 #include "cpu/row_kernels.h"
 #include "support/forwarding_backend.h"
+#include "support/forwarding_ops.h"
 #include "support/layer_fixture.h"
 
 namespace epsweep {
@@ -40,18 +41,17 @@ class RecordingOps final : public ForwardingOps {
     of_layer.push_back(std::move(layer));
     ForwardingOps::weighted_reduce(lane, dtype, top_k, position, weights, cols, in, out);
   }
-
   std::vector<AssignmentRows> of_layer;
 };
 
-// The CPU's.
-class RecordingBackend {
+class RecordingBackend final : public ForwardingBackend {
  public:
-  operator Backend&() { return backend_; }
-  const std::vector<AssignmentRows>& of_layer() { return backend_.token_ops().of_layer; }
+  RecordingBackend() : ops_(ForwardingBackend::token_ops()) {}
+  TokenOps& token_ops() override { return ops_; }
+  const std::vector<AssignmentRows>& of_layer() const { return ops_.of_layer; }
 
  private:
-  ForwardingBackend<RecordingOps> backend_{make_cpu_backend({.num_threads = 1})};
+  RecordingOps ops_;
 };
 
 // One token's row with unit `rank`: its assignments' rows, weighted and added in order of choice

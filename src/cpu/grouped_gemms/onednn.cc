@@ -243,7 +243,7 @@ void PackedGemm::pack(const WeightSource& source) {
   for (int expert = 0; expert < shape.num_experts; ++expert, place += state.expert_bytes) {
     for (std::int64_t col = 0; col < shape.n; col += kPanelCols) {
       const std::int64_t cols = std::min(kPanelCols, shape.n - col);
-      source(expert, col, col + cols, plain.data());
+      fill_payload(source(expert), col * shape.k, cols * shape.k, shape.dtype, plain.data());
       memory from(matrix(cols, shape.k, shape.dtype), cpu_engine(), plain.data());
       memory to(state.layout_of(cols), cpu_engine(), place + col / kPanelCols * state.panel_bytes);
       dnnl::reorder(from, to).execute(stream, from, to);

@@ -46,7 +46,8 @@ class ReferenceGemm final : public GroupedGemm {
     weights_ = make_cpu_buffer(shape_.num_experts * expert_bytes());
     auto* out = static_cast<std::byte*>(weights_.data());
     for (int expert = 0; expert < shape_.num_experts; ++expert) {
-      source(expert, 0, shape_.n, out + expert * expert_bytes());
+      fill_payload(source(expert), 0, shape_.n * shape_.k, shape_.dtype,
+                   out + expert * expert_bytes());
     }
   }
 

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cpu/exchange_rows.h"
 #include "mpi/comm.h"
+#include "mpi/message_set.h"
 
 namespace epsweep {
 namespace {

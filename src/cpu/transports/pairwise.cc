@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "cpu/exchange_rows.h"
+#include "mpi/message_set.h"
 
 namespace epsweep {
 namespace {

@@ -10,8 +10,8 @@
 
 namespace epsweep::cuda {
 
-// out[i] = value begin + i of the payload stream with that unit (workload/payload.h), bit-equal to
-// PayloadMatrix::fill_row() with begin = row * cols. Enqueues.
+// out[i] = value begin + i of the payload stream of these words and that unit, bit-equal to
+// base/payload_stream.h. Enqueues.
 void fill_payload(cudaStream_t stream, RandomStream values, std::int64_t begin, float unit,
                   std::int64_t count, ElementType type, void* out);
 

@@ -70,7 +70,7 @@ __global__ void offsets_kernel(int num_slots, std::int64_t tiles, std::int64_t* 
 // Stable: an assignment stands behind those of its slot that come before it in its tile.
 __global__ void position_kernel(const std::int32_t* slots, std::int64_t assignments,
                                 std::int64_t tiles, const std::int64_t* tile_offsets,
-                                std::int32_t* position) {
+                                RankSections sections, std::int32_t* position) {
   for (std::int64_t tile = blockIdx.x; tile < tiles; tile += gridDim.x) {
     const TileMemory& memory = load_tile(slots, tile, assignments);
     const auto thread = static_cast<int>(threadIdx.x);
@@ -78,6 +78,11 @@ __global__ void position_kernel(const std::int32_t* slots, std::int64_t assignme
     if (slot >= 0) {
       std::int64_t place = tile_offsets[slot * tiles + tile];
       for (int i = 0; i < thread; ++i) place += memory.slot[i] == slot ? 1 : 0;
+      if (sections.capacity > 0) {
+        const std::int32_t rank = sections.rank_of_slot[slot];
+        const std::int64_t without_gaps = tile_offsets[sections.first_slot_of_rank[rank] * tiles];
+        place += rank * sections.capacity - without_gaps;
+      }
       position[tile * kTile + thread] = static_cast<std::int32_t>(place);
     }
     __syncthreads();
@@ -103,10 +108,13 @@ __global__ void pair_offsets_kernel(const std::int64_t* counts, int sources, int
       [=](std::int64_t i, std::int64_t sum) { begins[pairs + by_source(i)] = sum; });
 }
 
-__global__ void order_kernel(const std::int64_t* counts, std::int64_t pairs,
-                             const std::int64_t* begins, std::int32_t* expert_order) {
+__global__ void order_kernel(const std::int64_t* counts, std::int64_t pairs, int locals,
+                             std::int64_t capacity, const std::int64_t* begins,
+                             std::int32_t* expert_order) {
   for (std::int64_t pair = blockIdx.x; pair < pairs; pair += gridDim.x) {
-    const std::int64_t received = begins[pair], ordered = begins[pairs + pair];
+    const std::int64_t source = pair / locals, ordered = begins[pairs + pair];
+    const std::int64_t gap = capacity > 0 ? source * capacity - begins[source * locals] : 0;
+    const std::int64_t received = begins[pair] + gap;
     for (std::int64_t i = threadIdx.x; i < counts[pair]; i += blockDim.x) {
       expert_order[ordered + i] = static_cast<std::int32_t>(received + i);
     }
@@ -143,10 +151,11 @@ void count_slots(cudaStream_t stream, const std::int32_t* slot_of_assignment,
 }
 
 void place_by_slot(cudaStream_t stream, const std::int32_t* slot_of_assignment,
-                   std::int64_t assignments, const std::int64_t* scratch, std::int32_t* position) {
+                   std::int64_t assignments, const std::int64_t* scratch,
+                   const RankSections& sections, std::int32_t* position) {
   const std::int64_t tiles = tiles_of(assignments);
   launch(stream, Grid{dim3(blocks_for(tiles, 1)), dim3(kTile)}, position_kernel, slot_of_assignment,
-         assignments, tiles, scratch, position);
+         assignments, tiles, scratch, sections, position);
 }
 
 std::int64_t order_scratch_entries(int num_sources, int num_local_experts) {
@@ -154,14 +163,14 @@ std::int64_t order_scratch_entries(int num_sources, int num_local_experts) {
 }
 
 void order_by_expert(cudaStream_t stream, const std::int64_t* recv_rows_per_slot, int num_sources,
-                     int num_local_experts, std::int64_t* rows_per_expert,
+                     int num_local_experts, std::int64_t capacity, std::int64_t* rows_per_expert,
                      std::int32_t* expert_order, std::int64_t* scratch) {
   const std::int64_t pairs = static_cast<std::int64_t>(num_sources) * num_local_experts;
   if (pairs == 0) return;
   launch(stream, Grid{dim3(1), dim3(kScanThreads)}, pair_offsets_kernel, recv_rows_per_slot,
          num_sources, num_local_experts, rows_per_expert, scratch);
   launch(stream, Grid{dim3(blocks_for(pairs, 1)), dim3(128)}, order_kernel, recv_rows_per_slot,
-         pairs, scratch, expert_order);
+         pairs, num_local_experts, capacity, scratch, expert_order);
 }
 
 }  // namespace epsweep::cuda

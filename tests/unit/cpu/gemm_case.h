@@ -24,14 +24,6 @@ inline float element_of(const Buffer& buffer, DType dtype, std::int64_t index) {
                               : buffer.as<float>()[i];
 }
 
-inline void set_element(void* data, DType dtype, std::int64_t index, float value) {
-  if (dtype == DType::bf16) {
-    static_cast<std::uint16_t*>(data)[index] = bf16_of_float(value);
-  } else {
-    static_cast<float*>(data)[index] = value;
-  }
-}
-
 struct GemmCase {
   static constexpr std::int64_t kGuardRows = 2;
 
@@ -41,29 +33,20 @@ struct GemmCase {
   std::int64_t total_rows() const {
     return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   }
-  static float value(Stream stream, std::uint64_t a, std::int64_t index) {
-    const RandomStream random(7, stream, a);
-    const auto value =
-        static_cast<float>(2 * random.uniform(static_cast<std::uint64_t>(index)) - 1);
-    return float_of_bf16(bf16_of_float(value));  // exact in both dtypes
+  static PayloadStream stream(Stream purpose, int number) {
+    return {RandomStream(7, purpose, static_cast<std::uint64_t>(number)), 0x1p-8F};
   }
-  float weight(int expert, std::int64_t n, std::int64_t k) const {
-    return value(Stream::expert_down, static_cast<std::uint64_t>(expert), n * shape.k + k);
+  static std::vector<float> values(const PayloadStream& stream, std::int64_t count) {
+    std::vector<float> values(static_cast<std::size_t>(count));
+    fill_payload(stream, 0, std::span(values));
+    return values;
   }
   WeightSource weights() const {
-    return [*this](int expert, std::int64_t begin, std::int64_t end, void* out) {
-      for (std::int64_t n = begin; n < end; ++n) {
-        for (std::int64_t k = 0; k < shape.k; ++k) {
-          set_element(out, shape.dtype, (n - begin) * shape.k + k, weight(expert, n, k));
-        }
-      }
-    };
+    return [](int expert) { return stream(Stream::expert_down, expert); };
   }
   Buffer input() const {
     Buffer x = make_cpu_buffer((total_rows() + 1) * shape.k * bytes_of(shape.dtype));
-    for (std::int64_t i = 0; i < total_rows() * shape.k; ++i) {
-      set_element(x.data(), shape.dtype, i, value(Stream::token, 0, i));
-    }
+    fill_payload(stream(Stream::token, 0), 0, total_rows() * shape.k, shape.dtype, x.data());
     return x;
   }
   // Poisoned, with rows beyond the last that nobody may touch.
@@ -107,18 +90,14 @@ inline void expect_correct(const GemmCase& given, const GemmResult& result) {
   const Buffer x = given.input();
   std::int64_t row = 0, wrong = 0;
   for (int expert = 0; expert < shape.num_experts; ++expert) {
-    std::vector<double> w(static_cast<std::size_t>(shape.n * shape.k));
-    for (std::int64_t i = 0; i < shape.n * shape.k; ++i) {
-      w[static_cast<std::size_t>(i)] =
-          static_cast<double>(given.weight(expert, i / shape.k, i % shape.k));
-    }
+    const std::vector<float> w = GemmCase::values(given.weights()(expert), shape.n * shape.k);
     for (std::int64_t r = 0; r < given.rows[static_cast<std::size_t>(expert)]; ++r, ++row) {
       for (std::int64_t n = 0; n < shape.n; ++n) {
         double sum = 0, magnitude = 0;
         for (std::int64_t k = 0; k < shape.k; ++k) {
           const double product =
               static_cast<double>(element_of(x, shape.dtype, row * shape.k + k)) *
-              w[static_cast<std::size_t>(n * shape.k + k)];
+              static_cast<double>(w[static_cast<std::size_t>(n * shape.k + k)]);
           sum += product;
           magnitude += std::abs(product);
         }

@@ -17,6 +17,14 @@
 namespace epsweep {
 namespace {
 
+void set_element(void* data, DType dtype, std::int64_t index, float value) {
+  if (dtype == DType::bf16) {
+    static_cast<std::uint16_t*>(data)[index] = bf16_of_float(value);
+  } else {
+    static_cast<float*>(data)[index] = value;
+  }
+}
+
 Buffer random_buffer(DType dtype, std::int64_t count, std::uint64_t key, double range = 1) {
   Buffer buffer = make_cpu_buffer(count * bytes_of(dtype));
   const RandomStream random(3, Stream::test, key);

@@ -67,11 +67,12 @@ struct Damaged {
 Damaged run_with(FaultKind kind) {
   const SweepPoint point = unit_point();
   const std::vector<Fault> faults = {{.kind = kind, .rank = 0, .ep_size = {}}};
-  const auto transport = with_faults(std::make_unique<LocalTransport>(), faults);
+  const auto backend = make_cpu_backend({.num_threads = 1});
+  const auto transport = with_faults(std::make_unique<LocalTransport>(), faults, *backend);
   const GemmMaker make = catalog_gemm(point);
   Damaged damaged{.outputs = run_layers(point, 0, *transport,
                                         [&](const GemmShape& shape) {
-                                          return with_faults(make(shape), shape, faults);
+                                          return with_faults(make(shape), shape, faults, *backend);
                                         }),
                   .problem = {}};
   damaged.problem = check_outputs(damaged.outputs).problem.value_or("passed");

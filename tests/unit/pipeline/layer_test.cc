@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "support/forwarding_backend.h"
 #include "support/layer_fixture.h"
 #include "workload/payload.h"
 
@@ -178,6 +179,39 @@ TEST(RankWork, EveryLayerHasItsOwnPlacement) {
     EXPECT_EQ(sent, other.dispatch[layer].recv_rows[1]);
   }
   EXPECT_EQ(work.slots_of_rank, std::vector<int>(4, 4));
+}
+
+// Notes the ranges that profilers would see.
+class NotingLane final : public Lane {
+ public:
+  explicit NotingLane(std::vector<std::string>& names) : names_(names) {}
+  void synchronize() override {}
+  void begin_range(const char* name) override { names_.push_back(name); }
+  void end_range() override { names_.push_back("end"); }
+
+ private:
+  std::vector<std::string>& names_;
+};
+
+class NotingBackend final : public ForwardingBackend {
+ public:
+  std::unique_ptr<Lane> make_lane() override { return std::make_unique<NotingLane>(names); }
+  std::vector<std::string> names;
+};
+
+TEST(Layer, NamesEveryStageForProfilers) {
+  const SweepPoint point = layer_point();
+  LocalTransport transport;
+  NotingBackend backend;
+  run_layers(point, 0, transport, catalog_gemm(point), backend);
+  std::vector<std::string> want;
+  for (int layer = 0; layer < point.layers; ++layer) {
+    for (const std::string_view stage : kStageNames) {
+      want.emplace_back(stage);
+      want.emplace_back("end");
+    }
+  }
+  EXPECT_EQ(backend.names, want);
 }
 
 }  // namespace

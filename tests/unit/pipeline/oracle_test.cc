@@ -17,10 +17,11 @@ using testing::HasSubstr;
 
 OracleResult check_with(const SweepPoint& point, FaultKind kind) {
   const std::vector<Fault> faults = {{.kind = kind, .rank = 0, .ep_size = {}}};
-  const auto transport = with_faults(std::make_unique<LocalTransport>(), faults);
+  const auto backend = make_cpu_backend({.num_threads = 1});
+  const auto transport = with_faults(std::make_unique<LocalTransport>(), faults, *backend);
   const GemmMaker make = catalog_gemm(point);
   return check_outputs(run_layers(point, 0, *transport, [&](const GemmShape& shape) {
-    return with_faults(make(shape), shape, faults);
+    return with_faults(make(shape), shape, faults, *backend);
   }));
 }
 

@@ -26,7 +26,9 @@ SweepSpec read(const std::string& lines) {
                           .catalogs = {.distributions = {{"uniform", "", {}}},
                                        .placements = {{"contiguous", SlotRule::one_per_expert}},
                                        .transports = {"pairwise"},
-                                       .grouped_gemms = {"onednn"}},
+                                       .grouped_gemms = {"onednn"},
+                                       .default_transport = "pairwise",
+                                       .default_grouped_gemm = "onednn"},
                           .hardware_dir = EPSWEEP_SOURCE_DIR "/configs/hardware"});
 }
 

@@ -31,7 +31,9 @@ SpecSources sources() {
                                       {"eplb", SlotRule::equal_per_rank, FittedTo::rows},
                                       {"map", SlotRule::listed, FittedTo::nothing}},
                        .transports = {"pairwise"},
-                       .grouped_gemms = {"onednn"}}};
+                       .grouped_gemms = {"onednn"},
+                       .default_transport = "pairwise",
+                       .default_grouped_gemm = "onednn"}};
 }
 
 // `lines` stand from line 6 on.

@@ -58,7 +58,9 @@ SpecSources sources() {
                          {"eplb", SlotRule::equal_per_rank},
                          {"round_robin", SlotRule::one_per_expert}},
           .transports = {"alltoallv", "pairwise"},
-          .grouped_gemms = {"loop", "onednn", "reference"}}};
+          .grouped_gemms = {"loop", "onednn", "reference"},
+          .default_transport = "pairwise",
+          .default_grouped_gemm = "onednn"}};
 }
 
 // Every required key, one per line from line 1 on.

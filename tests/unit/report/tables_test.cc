@@ -146,6 +146,19 @@ TEST(Tables, MarksOversubscribedAndLoadedRows) {
   EXPECT_EQ(calm.find("other programs"), std::string::npos);
 }
 
+TEST(Tables, MarksRowsOfSharedDevices) {
+  PointRecordInput shared = measured_input(sample_point(4, 8));
+  shared.load.ranks_per_device = 4;
+  PointRecordInput own = measured_input(sample_point(2, 8));
+  own.load.ranks_per_device = 1;
+  const std::string text =
+      report_text({run_of({make_point_record(shared), make_point_record(own)})});
+  EXPECT_EQ(count_of(text, "\n#   4 "), 3);
+  EXPECT_EQ(count_of(text, "\n    2 "), 3);
+  EXPECT_NE(text.find("# up to 4 ranks share a device: shows that it works, not how fast\n"),
+            std::string::npos);
+}
+
 TEST(Tables, WhatWasNotMeasuredIsListedWithItsReason) {
   PointRecordInput failed = measured_input(sample_point(2, 8));
   failed.state = PointState::failed;

@@ -1,0 +1,95 @@
+// The program with the CUDA engine on doubles, as a user starts it: which device a rank gets.
+#include "support/program.h"
+
+#include <cstdlib>
+
+#include <gmock/gmock.h>
+
+namespace epsweep {
+namespace {
+
+using testing::HasSubstr;
+
+// Of the host, for programs started while it lives.
+class HostDevices {
+ public:
+  explicit HostDevices(int count) {
+    setenv("EPSWEEP_HOSTCUDA_DEVICES", std::to_string(count).c_str(), 1);
+  }
+  ~HostDevices() { unsetenv("EPSWEEP_HOSTCUDA_DEVICES"); }
+  HostDevices(const HostDevices&) = delete;
+  HostDevices& operator=(const HostDevices&) = delete;
+};
+
+ProgramResult run_cuda(int ranks, const TempDir& dir, const std::string& options = "") {
+  const std::string experiment =
+      dir.write("x.yaml", toy_experiment({"ep_sizes: [" + std::to_string(ranks) + "]"}));
+  return run_on_ranks(
+      ranks, "run " + experiment + " --backend cuda --out " + dir.path("out") + " " + options);
+}
+
+int count_lines(const std::string& text, const std::string& word) {
+  int lines = 0;
+  for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) {
+    ++lines;
+  }
+  return lines;
+}
+
+TEST(Devices, EveryRankOfAHostHasItsOwn) {
+  const HostDevices two(2);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json record = records_of(dir.path("out")).at(0);
+  EXPECT_EQ(record["load"]["ranks_per_device"], 1);
+}
+
+TEST(Devices, FewerThanRanksAreRefusedInOneLine) {
+  const HostDevices two(2);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(4, dir);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("4 ranks on this host, but 2 GPUs visible"));
+  EXPECT_EQ(count_lines(result.err, "error:"), 1) << result.err;
+}
+
+TEST(Devices, OneForTwoRanksIsRefusedInOneLine) {
+  const HostDevices one(1);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("ranks 0 and 1 use the same device, GPU-"));
+  EXPECT_EQ(count_lines(result.err, "error:"), 1) << result.err;
+}
+
+TEST(Devices, SharingMarksThePoints) {
+  const HostDevices one(1);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir, "--allow-shared-gpu");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  const Json record = records_of(dir.path("out")).at(0);
+  EXPECT_EQ(record["load"]["ranks_per_device"], 2);
+  EXPECT_THAT(result.out, HasSubstr("# up to 2 ranks share a device"));
+}
+
+// Damage done on the device is found there too.
+TEST(Faults, AreCaughtOnTheDevice) {
+  for (const std::string fault : {"swap_experts", "skip_expert", "drop_row"}) {
+    const TempDir dir;
+    const ProgramResult result = run_cuda(2, dir, "--inject " + fault + ":rank=1");
+    EXPECT_EQ(result.exit_code, 3) << fault << ": " << result.err;
+    EXPECT_EQ(records_of(dir.path("out")).at(0)["state"], "failed") << fault;
+  }
+}
+
+TEST(Devices, AChosenOneThatIsNotThereIsRefused) {
+  const HostDevices two(2);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(1, dir, "--device 2");
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("there is no GPU 2: 2 visible"));
+}
+
+}  // namespace
+}  // namespace epsweep
