@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "mpi/ep_group.h"
+#include "pipeline/exchange_refusal.h"
 #include "support/forwarding_backend.h"
 #include "support/forwarding_ops.h"
 #include "support/layer_fixture.h"
@@ -128,10 +129,12 @@ std::vector<std::string> names_for(const std::string& backend) {
   return names;
 }
 
-// Whether a grouped GEMM takes both matrices of the point.
-inline bool takes(const std::string& gemm, const SweepPoint& point, int ep_rank) {
+// Whether the point's transport, exchange unit and launch go together on the backend, and its
+// grouped GEMM takes both matrices; the same on all ranks of a group.
+inline bool can_run(const SweepPoint& point, Backend& backend, int ep_rank) {
   const RankWork work = plan_rank_work(point, ep_rank);
-  const auto refuses = GroupedGemmCatalog::instance().at(gemm).refuses;
+  if (exchange_refusal(work, backend.describe())) return false;
+  const auto refuses = GroupedGemmCatalog::instance().at(point.grouped_gemm).refuses;
   return refuses == nullptr || (!refuses(gate_up_shape(work)) && !refuses(down_shape(work)));
 }
 

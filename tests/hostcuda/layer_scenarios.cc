@@ -10,8 +10,8 @@
 namespace epsweep {
 namespace {
 
-SweepPoint scenario_point(const std::string& transport, const std::string& gemm,
-                          ExchangeUnit unit) {
+SweepPoint scenario_point(const std::string& transport, const std::string& gemm, ExchangeUnit unit,
+                          Launch launch) {
   const int ranks = mpi_world().size();
   SweepPoint point = layer_point(ranks, 5 + 3 * ranks);
   point.routing = {.distribution = "zipf", .params = {{"zipf_alpha", 0.4}}, .file = {}};
@@ -21,13 +21,15 @@ SweepPoint scenario_point(const std::string& transport, const std::string& gemm,
   point.transport = transport;
   point.grouped_gemm = gemm;
   point.exchange_unit = unit;
+  point.launch = launch;
   point.layers = 2;
   point.warmup = 1;
   return point;
 }
 
 std::string label(const SweepPoint& point) {
-  return point.transport + " " + point.grouped_gemm + " " + to_string(point.exchange_unit);
+  return point.transport + " " + point.grouped_gemm + " " + to_string(point.exchange_unit) +
+         (point.launch == Launch::graph ? " graph" : "");
 }
 
 // One rank's engine for a point, from the weights to the transport.
@@ -103,11 +105,24 @@ bool all_nan(const std::vector<float>& values) {
 
 }  // namespace
 
-Scenarios::Scenarios() : transports_(names_for<TransportCatalog>("cuda")) {
+Scenarios::Scenarios()
+    : backend_(BackendCatalog::instance().at("cuda").make({.num_threads = 1})),
+      transports_(names_for<TransportCatalog>("cuda")) {
   for (const std::string& gemm : names_for<GroupedGemmCatalog>("cuda")) {
-    const SweepPoint point = scenario_point(transports_.front(), gemm, ExchangeUnit::assignment);
-    if (takes(gemm, point, mpi_world().rank())) gemms_.push_back(gemm);
+    if (!points(transports_.front(), gemm).empty()) gemms_.push_back(gemm);
   }
+}
+
+std::vector<SweepPoint> Scenarios::points(const std::string& transport,
+                                          const std::string& gemm) const {
+  std::vector<SweepPoint> points;
+  for (const ExchangeUnit unit : {ExchangeUnit::assignment, ExchangeUnit::rank}) {
+    for (const Launch launch : {Launch::direct, Launch::graph}) {
+      const SweepPoint point = scenario_point(transport, gemm, unit, launch);
+      if (can_run(point, *backend_, mpi_world().rank())) points.push_back(point);
+    }
+  }
+  return points;
 }
 
 const Scenarios::Known& Scenarios::known(const SweepPoint& point) {
@@ -148,7 +163,7 @@ std::string Scenarios::problem_of(const SweepPoint& point, unsigned long long se
   if (!all_nan(engine.pipeline().output())) problem = "poison that the layer before wrote over";
   if (const std::string times = engine.problem_of_times(); !times.empty()) problem = times;
   if (engine.pipeline().output() != expected.output.back()) problem = "another output at the end";
-  if (seed % 5 == 0) {
+  if (seed % 5 == 0 || point.launch == Launch::graph) {
     if (const std::string check = engine.problem_of_runner(); !check.empty()) problem = check;
   }
   engine.close();
@@ -158,8 +173,7 @@ std::string Scenarios::problem_of(const SweepPoint& point, unsigned long long se
 std::string Scenarios::problem_under(unsigned long long seed, std::size_t turn) {
   const std::string& gemm = gemms_[turn % gemms_.size()];
   const std::string& transport = transports_[(turn + turn / gemms_.size()) % transports_.size()];
-  for (const ExchangeUnit unit : {ExchangeUnit::assignment, ExchangeUnit::rank}) {
-    const SweepPoint point = scenario_point(transport, gemm, unit);
+  for (const SweepPoint& point : points(transport, gemm)) {
     const std::string problem = problem_of(point, seed);
     if (!problem.empty()) return label(point) + ": " + problem;
   }

@@ -80,7 +80,10 @@ class SwappedCounts final : public Transport {
     counts_.assign(rows.send.begin(), rows.send.end());
     if (calls_++ == at_ && g_world->rank() == 0) swap_two();
     inner_.all_to_all_v(lane, send, recv,
-                        {.send = counts_, .recv = rows.recv, .row_bytes = rows.row_bytes});
+                        {.send = counts_,
+                         .recv = rows.recv,
+                         .row_bytes = rows.row_bytes,
+                         .capacity = rows.capacity});
   }
   void close() override {}
 
@@ -105,6 +108,7 @@ void run_swapped(const std::string& transport_name, const std::string& unit, int
   point.exchange_unit = unit == "rank" ? ExchangeUnit::rank : ExchangeUnit::assignment;
   EpGroup group = group_of(point.ep_size);
   const auto backend = BackendCatalog::instance().at("cuda").make({.num_threads = 1});
+  if (!can_run(point, *backend, group.ep_rank())) end_caught("a transport that has no such unit");
   OpenTransport transport(transport_name, group);
   SwappedCounts swapped(*transport, at);
   const LayerOutputs outputs =
