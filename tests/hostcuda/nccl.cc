@@ -13,10 +13,13 @@
 
 #include "hostcuda/capture.h"
 #include "hostcuda/device_memory.h"
+#include "hostcuda/left_out.h"
 #include "hostcuda/stream_queue.h"
 
 struct ncclComm {
   MPI_Comm comm = MPI_COMM_NULL;
+  // Non-blocking calls are done when ncclCommGetAsyncError() says so, and not before.
+  bool ready = false;
 };
 
 namespace {
@@ -121,7 +124,12 @@ std::size_t size_of(ncclDataType_t type) {
   }
 }
 
+void expect_ready(ncclComm_t comm) {
+  if (!comm->ready) throw std::logic_error("an NCCL communicator used while a call is in progress");
+}
+
 ncclResult_t add(Message message) {
+  expect_ready(message.comm);
   if (depth == 0) throw std::logic_error("a lone ncclSend or ncclRecv waits for its peer for ever");
   pending.push_back(message);
   return ncclSuccess;
@@ -156,20 +164,28 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId id
   return ncclInProgress;
 }
 ncclResult_t ncclCommSplit(ncclComm_t parent, int color, int key, ncclComm_t* part, ncclConfig_t*) {
+  expect_ready(parent);
+  parent->ready = false;
   MPI_Comm made = MPI_COMM_NULL;
   MPI_Comm_split(parent->comm, color == NCCL_SPLIT_NOCOLOR ? MPI_UNDEFINED : color, key, &made);
   *part = made == MPI_COMM_NULL ? nullptr : new ncclComm{made};
   return ncclInProgress;
 }
-ncclResult_t ncclCommGetAsyncError(ncclComm_t, ncclResult_t* state) {
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
   *state = ncclSuccess;
+  if (hostcuda::is_left_out(hostcuda::Wait::nccl)) return ncclSuccess;
+  comm->ready = true;
+  hostcuda::launch_late();
   return ncclSuccess;
 }
-ncclResult_t ncclCommFinalize(ncclComm_t) {
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  expect_ready(comm);
+  comm->ready = false;
   hostcuda::drain_all();
   return ncclSuccess;
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  expect_ready(comm);
   MPI_Comm_free(&comm->comm);
   delete comm;
   return ncclSuccess;
@@ -193,10 +209,11 @@ ncclResult_t ncclGroupEnd() {
   exchange.is_captured = hostcuda::is_capturing(stream);
   for (const Message& message : exchange.messages) {
     if (message.stream != stream) throw std::logic_error("one NCCL group on several streams");
+    message.comm->ready = false;
   }
   // By value: every replay of a captured group is an exchange of its own.
-  hostcuda::enqueue(stream,
-                    [exchange = std::move(exchange)]() mutable { return advance(exchange); });
+  hostcuda::enqueue_late(stream,
+                         [exchange = std::move(exchange)]() mutable { return advance(exchange); });
   return ncclInProgress;
 }
 

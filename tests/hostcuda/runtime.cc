@@ -1,10 +1,8 @@
 // The CUDA runtime calls that src/cuda makes, on host memory and the queues of stream_queue.h.
 #include <cstdlib>
 #include <cstring>
-#include <map>
+#include <memory>
 #include <optional>
-#include <stdexcept>
-#include <string>
 
 #include <cuda_runtime_api.h>
 #include <unistd.h>
@@ -12,56 +10,25 @@
 #include "hostcuda/capture.h"
 #include "hostcuda/device.h"
 #include "hostcuda/device_memory.h"
-#include "hostcuda/page_locked.h"
+#include "hostcuda/left_out.h"
 #include "hostcuda/stream_queue.h"
 
 // The runtime's opaque handles.
 struct CUstream_st {
   int number = 0;
 };
-struct CUevent_st {
+// What a stream does with an event may come after the event was destroyed.
+struct EventState {
   long long recorded = 0;  // times it was enqueued
   long long passed = 0;    // times a stream went by
   double time_s = 0;
 };
+struct CUevent_st {
+  std::shared_ptr<EventState> state = std::make_shared<EventState>();
+  bool has_time = true;
+};
 
 namespace {
-
-constexpr std::size_t kRedZone = 256;
-constexpr unsigned char kGuard = 0xa5;
-constexpr std::size_t kDeviceBytes = 8ULL << 30;
-
-struct Allocation {
-  std::size_t bytes = 0;
-};
-
-struct Memory {
-  std::map<void*, Allocation> device, pinned;
-  std::size_t used = 0;
-};
-
-Memory& memory() {
-  static Memory instance;
-  return instance;
-}
-
-void check_guards(void* data, std::size_t bytes) {
-  const auto* begin = static_cast<unsigned char*>(data);
-  for (std::size_t i = 0; i < kRedZone; ++i) {
-    if (begin[bytes + i] != kGuard || *(begin - 1 - i) != kGuard) {
-      throw std::logic_error("device memory was written outside an allocation");
-    }
-  }
-}
-
-bool is_pinned(const void* at) {
-  const auto next = memory().pinned.upper_bound(const_cast<void*>(at));
-  if (next == memory().pinned.begin()) return false;
-  const auto& [begin, allocation] = *std::prev(next);
-  return static_cast<const char*>(at) < static_cast<const char*>(begin) + allocation.bytes;
-}
-
-long long num_page_locked = 0;
 
 // Devices of the host, which its ranks see alike; absent where every rank has one of its own.
 std::optional<int> host_devices() {
@@ -86,28 +53,21 @@ hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
 
 int compute_capability = hostcuda::kComputeCapability;
 
+// Pageable memory makes a real copy wait for the host: never on a timed path, so refused here, as
+// are ranges that leave their allocation.
+bool can_copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
+  const auto host = hostcuda::in_pinned, device = hostcuda::on_device;
+  if (kind == cudaMemcpyHostToDevice) return host(from, bytes) && device(to, bytes);
+  if (kind == cudaMemcpyDeviceToHost) return device(from, bytes) && host(to, bytes);
+  return kind == cudaMemcpyDeviceToDevice && device(from, bytes) && device(to, bytes);
+}
+
 }  // namespace
 
 namespace hostcuda {
 
-long long page_locked_allocations() {
-  return num_page_locked;
-}
-
-bool on_device(const void* at, std::size_t bytes) {
-  if (bytes == 0) return true;
-  const auto next = memory().device.upper_bound(const_cast<void*>(at));
-  if (next == memory().device.begin()) return false;
-  const auto& [begin, allocation] = *std::prev(next);
-  return static_cast<const char*>(at) + bytes <= static_cast<const char*>(begin) + allocation.bytes;
-}
-
 void set_compute_capability(int capability) {
   compute_capability = capability;
-}
-
-void check_device_memory() {
-  for (const auto& [data, allocation] : memory().device) check_guards(data, allocation.bytes);
 }
 
 }  // namespace hostcuda
@@ -164,7 +124,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->major = compute_capability / 10;
   properties->minor = compute_capability % 10;
   properties->multiProcessorCount = 1;
-  properties->totalGlobalMem = kDeviceBytes;
+  properties->totalGlobalMem = hostcuda::kDeviceBytes;
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {
@@ -173,71 +133,53 @@ cudaError_t cudaGetLastError() {
 
 cudaError_t cudaMalloc(void** data, std::size_t bytes) {
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
-  if (memory().used + bytes > kDeviceBytes) return cudaErrorMemoryAllocation;
-  auto* block = static_cast<unsigned char*>(
-      std::aligned_alloc(256, (bytes + 2 * kRedZone + 255) / 256 * 256));
-  if (block == nullptr) return cudaErrorMemoryAllocation;
-  std::memset(block, kGuard, kRedZone);
-  std::memset(block + kRedZone, 0xff, bytes);
-  std::memset(block + kRedZone + bytes, kGuard, kRedZone);
-  *data = block + kRedZone;
-  memory().device[*data] = {bytes};
-  memory().used += bytes;
-  return cudaSuccess;
+  *data = hostcuda::allocate_device(bytes);
+  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
+// Waits for everything, as the real one does.
 cudaError_t cudaFree(void* data) {
   if (data == nullptr) return cudaSuccess;
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
-  const auto found = memory().device.find(data);
-  if (found == memory().device.end()) return cudaErrorInvalidValue;
-  check_guards(data, found->second.bytes);
-  memory().used -= found->second.bytes;
-  memory().device.erase(found);
-  std::free(static_cast<unsigned char*>(data) - kRedZone);
-  return cudaSuccess;
+  return hostcuda::free_device(data) ? cudaSuccess : cudaErrorInvalidValue;
 }
 
 cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
-  ++num_page_locked;
-  *data = std::malloc(bytes + 1);
-  memory().pinned[*data] = {bytes + 1};
-  return cudaSuccess;
+  *data = hostcuda::allocate_pinned(bytes);
+  return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* data) {
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
   hostcuda::drain_all();
-  memory().pinned.erase(data);
-  std::free(data);
+  hostcuda::free_pinned(data);
   return cudaSuccess;
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
-  *free_bytes = kDeviceBytes - memory().used;
-  *total_bytes = kDeviceBytes;
+  *free_bytes = hostcuda::kDeviceBytes - hostcuda::device_bytes_used();
+  *total_bytes = hostcuda::kDeviceBytes;
   return cudaSuccess;
 }
 
-// Pageable memory makes a real copy wait for the host: never on a timed path, so refused here.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,
                             cudaStream_t stream) {
-  if (kind == cudaMemcpyHostToDevice && !is_pinned(from)) return cudaErrorInvalidValue;
-  if (kind == cudaMemcpyDeviceToHost && !is_pinned(to)) return cudaErrorInvalidValue;
+  if (!can_copy(to, from, bytes, kind)) return cudaErrorInvalidValue;
   hostcuda::enqueue(stream, copy_step(to, from, bytes));
   return cudaSuccess;
 }
 
+// On the legacy default stream, which non-blocking streams are not waited for by.
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind) {
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
-  hostcuda::drain_all();
   if (bytes > 0) std::memcpy(to, from, bytes);
   return cudaSuccess;
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
+  if (!hostcuda::on_device(to, bytes)) return cudaErrorInvalidValue;
   hostcuda::enqueue(stream, [=] {
     if (bytes > 0) std::memset(to, value, bytes);
     return hostcuda::Progress::done;
@@ -249,24 +191,26 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
   *stream = new CUstream_st;
   return cudaSuccess;
 }
+// Returns at once; what is queued still runs.
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  hostcuda::drain(stream);
+  hostcuda::close(stream);
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
-  hostcuda::drain(stream);
+  if (!hostcuda::is_left_out(hostcuda::Wait::host)) hostcuda::drain(stream);
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
-  hostcuda::drain_all();
+  if (!hostcuda::is_left_out(hostcuda::Wait::host)) hostcuda::drain_all();
   return cudaSuccess;
 }
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   *event = new CUevent_st;
+  (*event)->has_time = (flags & cudaEventDisableTiming) == 0;
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
@@ -277,27 +221,31 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (const auto captured = hostcuda::capture_record(event, stream); captured.taken) {
     return captured.status;
   }
-  const long long number = ++event->recorded;
-  hostcuda::enqueue(stream, [event, number] {
-    event->passed = number;
-    event->time_s = hostcuda::clock_s();
+  const long long number = ++event->state->recorded;
+  hostcuda::enqueue(stream, [state = event->state, number] {
+    state->passed = number;
+    state->time_s = hostcuda::clock_s();
     return hostcuda::Progress::done;
   });
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  if (hostcuda::is_left_out(hostcuda::Wait::stream)) return cudaSuccess;
   if (const auto captured = hostcuda::capture_wait(stream, event); captured.taken) {
     return captured.status;
   }
-  hostcuda::enqueue(stream, [event, number = event->recorded] {
-    return event->passed >= number ? hostcuda::Progress::done : hostcuda::Progress::waiting;
+  hostcuda::enqueue(stream, [state = event->state, number = event->state->recorded] {
+    return state->passed >= number ? hostcuda::Progress::done : hostcuda::Progress::waiting;
   });
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t start, cudaEvent_t end) {
-  if (start->passed == 0 || end->passed == 0) return cudaErrorInvalidResourceHandle;
-  if (start->passed < start->recorded || end->passed < end->recorded) return cudaErrorNotReady;
-  *ms = static_cast<float>((end->time_s - start->time_s) * 1e3);
+  const EventState &from = *start->state, &to = *end->state;
+  if (!start->has_time || !end->has_time || from.recorded == 0 || to.recorded == 0) {
+    return cudaErrorInvalidResourceHandle;
+  }
+  if (from.passed < from.recorded || to.passed < to.recorded) return cudaErrorNotReady;
+  *ms = static_cast<float>((to.time_s - from.time_s) * 1e3);
   return cudaSuccess;
 }
 

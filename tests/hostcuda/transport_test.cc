@@ -14,7 +14,7 @@
 #include "cuda/mpi_staged.h"
 #include "cuda/nccl_version.h"
 #include "device_array.h"
-#include "hostcuda/page_locked.h"
+#include "hostcuda/device_memory.h"
 #include "mpi/ep_group.h"
 #include "support/mpi_world.h"
 

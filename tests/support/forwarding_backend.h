@@ -1,4 +1,4 @@
-// The CPU backend with one thread, for tests that change or watch a part of it.
+// The CPU backend with one thread, or another one, for tests that change or watch a part of it.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,8 @@ namespace epsweep {
 
 class ForwardingBackend : public Backend {
  public:
-  ForwardingBackend() : inner_(make_cpu_backend({.num_threads = 1})) {}
+  ForwardingBackend() : ForwardingBackend(make_cpu_backend({.num_threads = 1})) {}
+  explicit ForwardingBackend(std::unique_ptr<Backend> inner) : inner_(std::move(inner)) {}
 
   BackendInfo describe() const override { return inner_->describe(); }
   std::unique_ptr<Lane> make_lane() override { return inner_->make_lane(); }

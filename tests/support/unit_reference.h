@@ -9,6 +9,7 @@
 #include "base/bfloat16.h"
 #include "cpu/row_kernels.h"
 #include "support/forwarding_backend.h"
+#include "support/forwarding_ops.h"
 #include "support/layer_fixture.h"
 
 namespace epsweep {
@@ -19,45 +20,11 @@ struct AssignmentRows {
   std::vector<float> weights;  // [own tokens * top_k]
 };
 
-// Keeps what weighted_reduce() is given, one entry per layer, and forwards everything.
-class RecordingOps final : public TokenOps {
+// Keeps what weighted_reduce() is given, one entry per layer.
+class RecordingOps final : public ForwardingOps {
  public:
-  explicit RecordingOps(TokenOps& inner) : inner_(inner) {}
+  using ForwardingOps::ForwardingOps;
 
-  void router(Lane& lane, const RouterOp& op, const Buffer& x, const Buffer& gate,
-              const Buffer& prescribed, Buffer& own_choice, Buffer& weights) override {
-    inner_.router(lane, op, x, gate, prescribed, own_choice, weights);
-  }
-  void assign_slots(Lane& lane, const AssignSlots& op, const Buffer& experts,
-                    Buffer& slots) override {
-    inner_.assign_slots(lane, op, experts, slots);
-  }
-  void count_slots(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts) override {
-    inner_.count_slots(lane, op, slots, counts);
-  }
-  void sort_by_slot(Lane& lane, const SlotSort& op, const Buffer& slots, Buffer& counts,
-                    Buffer& position) override {
-    inner_.sort_by_slot(lane, op, slots, counts, position);
-  }
-  void order_by_expert(Lane& lane, const ReceivedPairs& op, const Buffer& recv_counts,
-                       Buffer& expert_order) override {
-    inner_.order_by_expert(lane, op, recv_counts, expert_order);
-  }
-  void scatter_rows(Lane& lane, const Buffer& in, std::int64_t in_stride_bytes, int repeat,
-                    const RowIndex& position, std::int64_t row_bytes, Buffer& out) override {
-    inner_.scatter_rows(lane, in, in_stride_bytes, repeat, position, row_bytes, out);
-  }
-  void gather_rows(Lane& lane, const Buffer& in, const RowIndex& source, std::int64_t row_bytes,
-                   Buffer& out) override {
-    inner_.gather_rows(lane, in, source, row_bytes, out);
-  }
-  void move_rows(Lane& lane, const MoveRows& op, const Buffer& in, Buffer& out) override {
-    inner_.move_rows(lane, op, in, out);
-  }
-  void activation(Lane& lane, Activation kind, DType dtype, std::int64_t rows, std::int64_t cols,
-                  const Buffer& in, Buffer& out) override {
-    inner_.activation(lane, kind, dtype, rows, cols, in, out);
-  }
   void weighted_reduce(Lane& lane, DType dtype, int top_k, const RowIndex& position,
                        const Buffer& weights, std::int64_t cols, const Buffer& in,
                        Buffer& out) override {
@@ -72,16 +39,9 @@ class RecordingOps final : public TokenOps {
     }
     layer.weights.assign(weights.as<float>().begin(), weights.as<float>().end());
     of_layer.push_back(std::move(layer));
-    inner_.weighted_reduce(lane, dtype, top_k, position, weights, cols, in, out);
+    ForwardingOps::weighted_reduce(lane, dtype, top_k, position, weights, cols, in, out);
   }
-  void segment_reduce(Lane& lane, const SegmentReduce& op, const Buffer& in, Buffer& out) override {
-    inner_.segment_reduce(lane, op, in, out);
-  }
-
   std::vector<AssignmentRows> of_layer;
-
- private:
-  TokenOps& inner_;
 };
 
 class RecordingBackend final : public ForwardingBackend {

@@ -1,0 +1,183 @@
+#include "hostcuda/layer_scenarios.h"
+
+#include <cmath>
+
+#include "hostcuda/layer_run.h"
+#include "hostcuda/left_out.h"
+#include "hostcuda/stream_queue.h"
+#include "pipeline/point_runner.h"
+
+namespace epsweep {
+namespace {
+
+SweepPoint scenario_point(const std::string& transport, const std::string& gemm, ExchangeUnit unit,
+                          Launch launch) {
+  const int ranks = mpi_world().size();
+  SweepPoint point = layer_point(ranks, 5 + 3 * ranks);
+  point.routing = {.distribution = "zipf", .params = {{"zipf_alpha", 0.4}}, .file = {}};
+  point.model.router = {.scoring = Scoring::sigmoid, .renormalize = true, .selection_bias = true};
+  point.placement = ranks > 1 ? "eplb" : "contiguous";
+  point.redundant_slots = ranks > 1 ? ranks : 0;
+  point.transport = transport;
+  point.grouped_gemm = gemm;
+  point.exchange_unit = unit;
+  point.launch = launch;
+  point.layers = 2;
+  point.warmup = 1;
+  return point;
+}
+
+std::string label(const SweepPoint& point) {
+  return point.transport + " " + point.grouped_gemm + " " + to_string(point.exchange_unit) +
+         (point.launch == Launch::graph ? " graph" : "");
+}
+
+// One rank's engine for a point, from the weights to the transport.
+class Engine {
+ public:
+  explicit Engine(const SweepPoint& point)
+      : group_(group_of(point.ep_size)),
+        work_(plan_rank_work(point, group_.ep_rank())),
+        backend_(BackendCatalog::instance().at("cuda").make({.num_threads = 1})),
+        weights_(prepare_weights(work_, *backend_, catalog_gemm(point))),
+        transport_(point.transport, group_),
+        pipeline_(work_, *backend_, *transport_, weights_),
+        timeline_(backend_->make_timeline(point.layers * LayerPipeline::marks_per_layer())) {
+    pipeline_.warm_kernels();
+  }
+
+  LayerPipeline& pipeline() { return pipeline_; }
+  void run_layer(int layer) {
+    pipeline_.run_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer());
+  }
+
+  // Two layers without anybody looking in between, as in timed iterations.
+  std::string problem_of_times() {
+    std::string problem;
+    weights_.flush_from_caches();
+    if (hostcuda::num_queued() != 0) problem = "a flush of caches that was not waited for";
+    for (int layer = 0; layer < work_.point.layers; ++layer) run_layer(layer);
+    pipeline_.wait();
+    const int marks = work_.point.layers * LayerPipeline::marks_per_layer();
+    for (MarkId mark = 1; mark < marks; ++mark) {
+      if (timeline_->at(mark) < timeline_->at(mark - 1)) problem = "times that run backwards";
+    }
+    return problem;
+  }
+
+  std::string problem_of_runner() {
+    std::string problem;
+    const RunnerHooks hooks{
+        .all_max = [this](int value) { return static_cast<int>(group_.comm().all_max(value)); },
+        // Asked before every iteration, which starts with nothing under way.
+        .stop_wish =
+            [&problem] {
+              if (hostcuda::num_queued() != 0) problem = "an iteration that nobody waited for";
+              return 0;
+            },
+        .enter_phase = [](const std::string&) {},
+        .before_oracle = [] {}};
+    const RankOutcome outcome = run_point(work_, *backend_, *transport_, weights_, hooks);
+    for (const OracleResult& check : {outcome.check_before, outcome.check_after}) {
+      if (!check.passed()) problem = check.problem.value_or(check.unfinished.value_or(""));
+    }
+    return problem;
+  }
+
+  void close() {
+    transport_.close();
+    group_.close();
+  }
+
+ private:
+  EpGroup group_;
+  RankWork work_;
+  std::unique_ptr<Backend> backend_;
+  ExpertWeights weights_;
+  OpenTransport transport_;
+  LayerPipeline pipeline_;
+  std::unique_ptr<Timeline> timeline_;
+};
+
+bool all_nan(const std::vector<float>& values) {
+  return std::ranges::all_of(values, [](float value) { return std::isnan(value); });
+}
+
+}  // namespace
+
+Scenarios::Scenarios()
+    : backend_(BackendCatalog::instance().at("cuda").make({.num_threads = 1})),
+      transports_(names_for<TransportCatalog>("cuda")) {
+  for (const std::string& gemm : names_for<GroupedGemmCatalog>("cuda")) {
+    if (!points(transports_.front(), gemm).empty()) gemms_.push_back(gemm);
+  }
+}
+
+std::vector<SweepPoint> Scenarios::points(const std::string& transport,
+                                          const std::string& gemm) const {
+  std::vector<SweepPoint> points;
+  for (const ExchangeUnit unit : {ExchangeUnit::assignment, ExchangeUnit::rank}) {
+    for (const Launch launch : {Launch::direct, Launch::graph}) {
+      const SweepPoint point = scenario_point(transport, gemm, unit, launch);
+      if (can_run(point, *backend_, mpi_world().rank())) points.push_back(point);
+    }
+  }
+  return points;
+}
+
+const Scenarios::Known& Scenarios::known(const SweepPoint& point) {
+  Known& known = known_[label(point)];
+  if (!known.output.empty()) return known;
+  const hostcuda::NothingLeftOut all_waits;
+  Engine engine(point);
+  for (int layer = 0; layer < point.layers; ++layer) {
+    engine.pipeline().poison();
+    engine.run_layer(layer);
+    known.output.push_back(engine.pipeline().output());
+    known.own_choice.push_back(engine.pipeline().own_choice());
+  }
+  engine.close();
+  return known;
+}
+
+std::string Scenarios::problem_of(const SweepPoint& point, unsigned long long seed) {
+  const Known& expected = known(point);
+  hostcuda::set_seed(kSeeds * static_cast<unsigned long long>(mpi_world().rank()) + seed);
+  Engine engine(point);
+  std::string problem;
+  for (int layer = 0; layer < point.layers; ++layer) {
+    const auto at = static_cast<std::size_t>(layer);
+    engine.pipeline().poison();
+    engine.run_layer(layer);
+    // What is read first must wait for the layer by itself.
+    const bool choice_first = seed % 2 == 0;
+    std::vector<std::int32_t> chosen;
+    if (choice_first) chosen = engine.pipeline().own_choice();
+    if (engine.pipeline().output() != expected.output[at]) problem = "another output";
+    if (!choice_first) chosen = engine.pipeline().own_choice();
+    if (chosen != expected.own_choice[at]) problem = "another choice of experts";
+    if (!engine.pipeline().counts_match_plan(layer)) problem = "counts that are not the plan's";
+  }
+  engine.run_layer(0);
+  engine.pipeline().poison();
+  if (!all_nan(engine.pipeline().output())) problem = "poison that the layer before wrote over";
+  if (const std::string times = engine.problem_of_times(); !times.empty()) problem = times;
+  if (engine.pipeline().output() != expected.output.back()) problem = "another output at the end";
+  if (seed % 5 == 0 || point.launch == Launch::graph) {
+    if (const std::string check = engine.problem_of_runner(); !check.empty()) problem = check;
+  }
+  engine.close();
+  return problem;
+}
+
+std::string Scenarios::problem_under(unsigned long long seed, std::size_t turn) {
+  const std::string& gemm = gemms_[turn % gemms_.size()];
+  const std::string& transport = transports_[(turn + turn / gemms_.size()) % transports_.size()];
+  for (const SweepPoint& point : points(transport, gemm)) {
+    const std::string problem = problem_of(point, seed);
+    if (!problem.empty()) return label(point) + ": " + problem;
+  }
+  return "";
+}
+
+}  // namespace epsweep

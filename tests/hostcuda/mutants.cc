@@ -1,0 +1,152 @@
+// The CUDA engine on its doubles with one mistake, run by mutation_test.cc as several ranks: exits
+// with 0 if nothing notices.
+//   hostcuda_mutants list                     waits that may be left out, one a line
+//   hostcuda_mutants leave_out WAIT           under up to 50 seeds
+//   hostcuda_mutants swap TRANSPORT UNIT N    two send counts of rank 0 in the layer's exchange N
+#include <cstdio>
+#include <exception>
+#include <set>
+#include <sstream>
+#include <string>
+
+#include "hostcuda/layer_run.h"
+#include "hostcuda/layer_scenarios.h"
+#include "hostcuda/left_out.h"
+#include "hostcuda/stream_queue.h"
+#include "mpi/environment.h"
+
+namespace epsweep {
+namespace {
+
+const Comm* g_world = nullptr;
+
+// Ends all ranks: others may wait for one that has noticed something.
+[[noreturn]] void end_caught(const std::string& what) {
+  std::printf("caught on rank %d: %s\n", g_world->rank(), what.c_str());
+  std::fflush(stdout);
+  abort_world(1);
+}
+
+// What lives as long as the process, such as the communicator of all ranks.
+void make_what_is_made_once() {
+  EpGroup group = group_of(g_world->size());
+  for (const std::string& name : names_for<TransportCatalog>("cuda")) {
+    OpenTransport(name, group).close();
+  }
+  group.close();
+}
+
+// Also shows that nothing is noticed where nothing is wrong.
+void list_waits() {
+  Scenarios scenarios;
+  for (std::size_t turn = 0; turn < 2 * scenarios.num_gemms(); ++turn) {
+    if (const std::string problem = scenarios.problem_under(turn, turn); !problem.empty()) {
+      end_caught(problem);
+    }
+  }
+  std::string own;
+  for (const std::string& wait : hostcuda::seen_waits()) own += wait + '\n';
+  std::set<std::string> all;
+  for (const std::string& of_rank : g_world->gather(own, 0)) {
+    std::istringstream lines(of_rank);
+    for (std::string line; std::getline(lines, line);) all.insert(line);
+  }
+  for (const std::string& wait : all) std::printf("wait %s\n", wait.c_str());
+}
+
+// Seeds have one grouped GEMM each, then the next one, until all had all: most mistakes show soon.
+void run_without(const std::string& wait) {
+  hostcuda::leave_out(wait);
+  make_what_is_made_once();
+  Scenarios scenarios;
+  for (std::size_t turn = 0; turn < kSeeds * scenarios.num_gemms(); ++turn) {
+    const unsigned long long seed = turn % kSeeds;
+    const std::string problem = scenarios.problem_under(seed, turn + turn / kSeeds);
+    if (!problem.empty()) end_caught(problem + ", seed " + std::to_string(seed));
+  }
+}
+
+// Swaps two different send counts in one all_to_all_v of rank 0.
+class SwappedCounts final : public Transport {
+ public:
+  SwappedCounts(Transport& inner, int at) : inner_(inner), at_(at) {}
+
+  void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
+                       std::span<const int> slots_of_rank) override {
+    inner_.exchange_counts(lane, send, recv, slots_of_rank);
+  }
+  void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
+                    const ExchangeRows& rows) override {
+    counts_.assign(rows.send.begin(), rows.send.end());
+    if (calls_++ == at_ && g_world->rank() == 0) swap_two();
+    inner_.all_to_all_v(lane, send, recv,
+                        {.send = counts_,
+                         .recv = rows.recv,
+                         .row_bytes = rows.row_bytes,
+                         .capacity = rows.capacity});
+  }
+  void close() override {}
+
+ private:
+  void swap_two() {
+    const auto other =
+        std::ranges::find_if(counts_.begin() + 2, counts_.end(),
+                             [this](std::int64_t count) { return count != counts_[1]; });
+    // Counts of other ranks where they differ, else the own one.
+    std::swap(counts_[1], other == counts_.end() ? counts_[0] : *other);
+  }
+
+  Transport& inner_;
+  int at_, calls_ = 0;
+  std::vector<std::int64_t> counts_;
+};
+
+void run_swapped(const std::string& transport_name, const std::string& unit, int at) {
+  SweepPoint point = layer_point(g_world->size(), 30);
+  point.transport = transport_name;
+  point.grouped_gemm = "cublaslt_loop";
+  point.exchange_unit = unit == "rank" ? ExchangeUnit::rank : ExchangeUnit::assignment;
+  EpGroup group = group_of(point.ep_size);
+  const auto backend = BackendCatalog::instance().at("cuda").make({.num_threads = 1});
+  if (!can_run(point, *backend, group.ep_rank())) end_caught("a transport that has no such unit");
+  OpenTransport transport(transport_name, group);
+  SwappedCounts swapped(*transport, at);
+  const LayerOutputs outputs =
+      run_layers(point, group.ep_rank(), swapped, catalog_gemm(point), *backend);
+  const OracleResult result = check_outputs(outputs);
+  if (!outputs.counts_match) end_caught("counts that are not the plan's");
+  if (!result.passed()) end_caught(*result.problem);
+  g_world->barrier();
+}
+
+void run(const std::vector<std::string>& arguments) {
+  const std::string kind = arguments.empty() ? "" : arguments[0];
+  if (kind == "list") {
+    list_waits();
+  } else if (kind == "leave_out" && arguments.size() == 2) {
+    run_without(arguments[1]);
+  } else if (kind == "swap" && arguments.size() == 4) {
+    run_swapped(arguments[1], arguments[2], std::stoi(arguments[3]));
+  } else {
+    throw std::invalid_argument("list, leave_out WAIT, or swap TRANSPORT UNIT N");
+  }
+}
+
+}  // namespace
+
+const Comm& mpi_world() {
+  return *g_world;
+}
+
+}  // namespace epsweep
+
+int main(int argc, char** argv) {
+  const epsweep::MpiEnvironment environment(argc, argv);
+  epsweep::g_world = &environment.world();
+  try {
+    epsweep::run({argv + 1, argv + argc});
+  } catch (const std::exception& error) {
+    epsweep::end_caught(error.what());
+  }
+  return 0;
+}
