@@ -6,6 +6,7 @@
 
 #include "app/plan_section.h"
 #include "report/bytes_json.h"
+#include "report/sent_bytes.h"
 
 namespace epsweep {
 namespace {
@@ -68,6 +69,7 @@ std::string megabytes(const Planned& planned, std::int64_t copies, std::int64_t 
 void put_json(const P& point, const Planned& planned, Json& json) {
   const std::optional<Copies> copies = counted(point, planned);
   Json bytes = bytes_json(planned.work);
+  put_sent_bytes(point, planned.work, bytes);
   bytes["per_token"] = {{"counted", copies_json(copies)},
                         {"expected", copies_json(expected(planned))},
                         {"expected_method", nullptr},

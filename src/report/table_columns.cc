@@ -162,13 +162,23 @@ TableLayout rows_layout() {
        {{"E"}, megabytes_per_layer("e_total")}}};
 }
 
+// "nccl_alltoall(capacity_factor=1.25)".
+std::string transport_text(const TableRow& row) {
+  const std::string name = or_dash(plain_text(find_value(*row.record, "point.transport")));
+  const auto factor = find_number(*row.record, "point.capacity_factor");
+  return factor ? fmt::format("{}(capacity_factor={})", name, *factor) : name;
+}
+
 std::vector<Axis> make_axes() {
   std::vector<Axis> axes = {
       {"routing", [](const TableRow& row) { return or_dash(routing_text(*row.record)); }},
       {"placement", [](const TableRow& row) { return or_dash(placement_text(*row.record)); }}};
+  for (const std::string name : {"redundant_slots", "exchange_unit"}) {
+    axes.push_back({name, plain("point." + name)});
+  }
+  axes.push_back({"transport", transport_text});
   for (const std::string name :
-       {"redundant_slots", "exchange_unit", "transport", "capacity_factor", "launch",
-        "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers", "warmup",
+       {"launch", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers", "warmup",
         "iterations", "seed", "step", "repeat"}) {
     axes.push_back({name, plain("point." + name)});
   }

@@ -83,6 +83,55 @@ TEST(Faults, AreCaughtOnTheDevice) {
   }
 }
 
+TEST(Faults, AreCaughtInSectionsOfFixedCapacity) {
+  const TempDir dir;
+  const ProgramResult result =
+      run_cuda(2, dir, "--set transport=nccl_alltoall --inject drop_row:rank=1");
+  EXPECT_EQ(result.exit_code, 3) << result.err;
+  EXPECT_EQ(records_of(dir.path("out")).at(0)["state"], "failed");
+}
+
+// Transports inside exchange units, launches innermost.
+TEST(Exchange, WhatDoesNotGoTogetherIsSkippedWithItsReason) {
+  const TempDir dir;
+  const ProgramResult result =
+      run_cuda(2, dir,
+               "--set transport=[nccl_sendrecv,mpi_staged,nccl_alltoall] --set "
+               "exchange_unit=[assignment,rank] --set launch=[direct,graph]");
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  const std::vector<Json> records = records_of(dir.path("out"));
+  ASSERT_EQ(records.size(), 12U);
+  for (const Json& record : records) {
+    const Json& point = record["point"];
+    const bool graph = point["launch"] == "graph", fixed = point["transport"] == "nccl_alltoall";
+    const bool unit_rank = point["exchange_unit"] == "rank";
+    const bool runs = fixed ? !unit_rank : !graph;
+    EXPECT_EQ(record["state"], runs ? "measured" : "skipped") << record["reason"];
+    if (runs) continue;
+    EXPECT_THAT(record["reason"].get<std::string>(),
+                HasSubstr(fixed ? "which copies arrived" : "waits for row counts"));
+  }
+}
+
+TEST(Exchange, PaddingIsRecordedAndOverflowSkipped) {
+  const TempDir dir;
+  const std::string options = "--set transport=nccl_alltoall --set capacity_factor=";
+  ASSERT_EQ(run_cuda(2, dir, options + "4").exit_code, 0);
+  const Json record = records_of(dir.path("out")).at(0);
+  const Json& bytes = record["bytes"];
+  const Json& dispatch = bytes["dispatch"];
+  const auto layers = record["point"]["layers"].get<std::int64_t>();
+  EXPECT_EQ(
+      dispatch["sent_bytes"].get<std::int64_t>() + dispatch["padding_bytes"].get<std::int64_t>(),
+      4 * layers * bytes["capacity_rows"].get<std::int64_t>() *
+          dispatch["row_bytes"].get<std::int64_t>());
+  EXPECT_GT(dispatch["padding_bytes"].get<std::int64_t>(), 0);
+  const TempDir other;
+  EXPECT_EQ(run_cuda(2, other, options + "1").exit_code, 4);
+  EXPECT_THAT(records_of(other.path("out")).at(0)["reason"].get<std::string>(),
+              HasSubstr("capacity_factor 1 gives every pair of ranks"));
+}
+
 TEST(Devices, AChosenOneThatIsNotThereIsRefused) {
   const HostDevices two(2);
   const TempDir dir;

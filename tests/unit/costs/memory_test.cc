@@ -52,6 +52,13 @@ TEST(Memory, exchange_unit_rank_by_hand) {
   EXPECT_EQ(need.weight_bytes, memory_need(small_point(), 3, 60).weight_bytes);
 }
 
+// Sections of 7 rows for each of 4 ranks stand in for 50 rows sent and 60 received.
+TEST(Memory, fixed_capacity_by_hand) {
+  const MemoryNeed need = memory_need(small_point(), 3, 60, {}, 7);
+  EXPECT_EQ(need.activation_bytes,
+            25 * 64 + 100 * 4 + 4 * 28 * 32 + 2 * 60 * 32 + 60 * 48 + 25 * 64);
+}
+
 TEST(Memory, sizes_in_the_unit_they_have) {
   EXPECT_EQ(size_text(36'842'766'336), "34.31 GiB");
   EXPECT_EQ(size_text(3 << 20), "3.0 MiB");

@@ -114,6 +114,8 @@ TEST(SweepPoint, IdChangesWithEverythingButThePosition) {
   add([](SweepPoint& p) { p.redundant_slots = 8; });
   add([](SweepPoint& p) { p.exchange_unit = ExchangeUnit::rank; });
   add([](SweepPoint& p) { p.transport = "alltoallv"; });
+  add([](SweepPoint& p) { p.capacity_factor = 1.5; });
+  add([](SweepPoint& p) { p.launch = Launch::graph; });
   add([](SweepPoint& p) { p.grouped_gemm = "loop"; });
   add([](SweepPoint& p) { p.dtype = DType::fp32; });
   add([](SweepPoint& p) { p.mapping = Mapping::spread; });

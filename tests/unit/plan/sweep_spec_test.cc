@@ -152,6 +152,25 @@ TEST(SweepSpec, UnknownExchangeUnitsAreRefused) {
   EXPECT_THAT(error_of(kMinimal + "exchange_units: rank\n"), HasSubstr("exchange_unit"));
 }
 
+TEST(SweepSpec, LaunchIsAnAxisAndDirectUnlessSaid) {
+  EXPECT_THAT(read(kMinimal).launch, ElementsAre(Launch::direct));
+  const SweepSpec spec = read(kMinimal + "launch: [direct, graph]\n");
+  EXPECT_EQ(sweep_spec_json(spec)["launch"], Json({"direct", "graph"}));
+  const Plan plan = make_plan(spec);
+  ASSERT_EQ(plan.points.size(), 4U);
+  EXPECT_EQ(point_axes_json(plan.points[1])["launch"], "graph");
+  EXPECT_THAT(point_label(plan.points[1]), HasSubstr("launch graph"));
+  EXPECT_THAT(error_of(kMinimal + "launch: graphs\n"), HasSubstr("(nearest: 'graph')"));
+}
+
+TEST(SweepSpec, CapacityFactorIsAtLeastTheMean) {
+  EXPECT_EQ(read(kMinimal).capacity_factor, std::nullopt);
+  const SweepSpec spec = read(kMinimal + "capacity_factor: 1.25\n");
+  EXPECT_EQ(sweep_spec_json(spec)["capacity_factor"], 1.25);
+  EXPECT_EQ(make_plan(spec).points[0].capacity_factor, 1.25);
+  EXPECT_THAT(error_of(kMinimal + "capacity_factor: 0.5\n"), HasSubstr("capacity_factor"));
+}
+
 TEST(SweepSpec, RedundantSlotsBelongToPlacementsWithReplicas) {
   const std::string axes = kMinimal + "placement: [contiguous, eplb]\nredundant_slots: [0, 4]\n";
   const SweepSpec spec = read(axes);

@@ -76,6 +76,25 @@ TEST(PointRecord, SaysWhichCopiesWereSent) {
   EXPECT_EQ(bytes["combine"]["metadata_bytes"], 0);
 }
 
+// Four ranks, one layer, 16 copies of which 8 stay home: sections of 3 rows carry 4 * 4 * 3 rows, 4
+// * 3 of them at home.
+TEST(PointRecord, ShowsPaddingApart) {
+  PointRecordInput input = measured_input(sample_point(4, 8));
+  Json bytes = written_and_read(input)["bytes"];
+  EXPECT_EQ(bytes["dispatch"]["padding_bytes"], 0);
+  EXPECT_TRUE(bytes["capacity_rows"].is_null());
+  EXPECT_EQ(bytes["row_counts"], "exchanged");
+  input.workload->capacity_rows = 3;
+  bytes = written_and_read(input)["bytes"];
+  for (const char* direction : {"dispatch", "combine"}) {
+    EXPECT_EQ(bytes[direction]["sent_bytes"], 16 * 32);
+    EXPECT_EQ(bytes[direction]["padding_bytes"], (48 - 16) * 32);
+    EXPECT_EQ(bytes[direction]["padding_self_bytes"], (12 - 8) * 32);
+  }
+  EXPECT_EQ(bytes["capacity_rows"], 3);
+  EXPECT_EQ(bytes["row_counts"], "planned");
+}
+
 // Rows of the table are ranks in groups; the record names world ranks.
 TEST(PointRecord, SlowestRankIsAWorldRank) {
   PointRecordInput input = measured_input(sample_point(2, 8));

@@ -64,7 +64,7 @@ TEST(Tables, GoldenText) {
 
 ## tiny, fixed_global: tokens of a group held while EP size varies
 8 experts, top_k 2, expert_io_dim 16, ffn_dim 8
-routing uniform, placement contiguous, redundant_slots 0, exchange_unit assignment, transport pairwise,
+routing uniform, placement contiguous, redundant_slots 0, exchange_unit assignment, transport pairwise, launch direct,
 grouped_gemm plain, dtype bf16, mapping packed, groups fill, weight_cache flush, layers 1, warmup 0, iterations 20,
 seed 1, step 0, repeat 0
 
@@ -183,6 +183,16 @@ TEST(Tables, VaryingAxesAreColumnsAndTheRestIsHeading) {
   EXPECT_EQ(line_with(text, "layer p50").find("placement"), std::string::npos);
   EXPECT_EQ(count_of(text, "zipf(zipf_alpha=1.2)"), 3);
   EXPECT_NE(text.find("placement contiguous, redundant_slots 0, exchange_unit"), std::string::npos);
+}
+
+TEST(Tables, TransportsOfFixedCapacitySayTheirFactor) {
+  SweepPoint roomy = sample_point(4, 8), captured = sample_point(4, 8);
+  roomy.capacity_factor = captured.capacity_factor = 1.25;
+  captured.launch = Launch::graph;
+  const std::string text = report_text({run_of({make_point_record(measured_input(roomy)),
+                                                make_point_record(measured_input(captured))})});
+  EXPECT_NE(text.find("pairwise(capacity_factor=1.25)"), std::string::npos);
+  EXPECT_NE(line_with(text, "layer p50").find("launch"), std::string::npos);
 }
 
 TEST(Tables, PlacementsFromTwoFilesAreTold) {
