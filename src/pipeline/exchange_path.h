@@ -32,7 +32,8 @@ struct ExchangeContext {
 template <typename Path>
 concept ExchangePath = requires(Path path, const Path& constant, int layer, const Buffer& tokens,
                                 const Buffer& weights, Buffer& out) {
-  // count_exchange. Of exact capacity it blocks, and the router must be done.
+  // count_exchange. Of exact capacity it blocks until the lane has done everything so far, the
+  // router included.
   path.announce(layer);
   // permute. tokens: [own tokens][hidden_dim]; weights: fp32 [own tokens][top_k].
   path.pack(tokens, weights);

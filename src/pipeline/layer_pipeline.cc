@@ -144,8 +144,6 @@ void LayerPipeline::run_step(Path& path, int layer, Stage stage) {
     case Stage::router:
       return router(layer);
     case Stage::count_exchange:
-      // The counts go to the host on every backend: a variable-size exchange cannot start without.
-      if (work_.capacity_rows == 0) lane_->synchronize();
       return path.announce(layer);
     case Stage::permute:
       return path.pack(tokens_, weights_of_choice_);

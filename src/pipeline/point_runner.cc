@@ -67,7 +67,6 @@ class PointRunner {
   void capture() {
     hooks_.enter_phase("capturing the layers");
     const Stopwatch watch(outcome_.seconds.warmup);
-    pipeline_.wait();
     for (int layer = 0; layer < work_.point.layers; ++layer) {
       pipeline_.capture_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer());
     }

@@ -219,6 +219,7 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
 
 cudaError_t cudaGraphUpload(cudaGraphExec_t exec, cudaStream_t stream) {
   if (exec == nullptr || hostcuda::is_capturing(stream)) return cudaErrorInvalidValue;
+  hostcuda::enqueue(stream, [] { return hostcuda::Progress::done; });
   return cudaSuccess;
 }
 

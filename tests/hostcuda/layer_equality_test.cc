@@ -219,7 +219,10 @@ TEST(CudaLayer, equals_the_cpus_for_every_transport) {
       point.transport = transport;
       point.placement = "round_robin";
       point.layers = 2;
-      for (const SweepPoint& one : units_and_dtypes(point)) run += expect_equal(one) ? 1 : 0;
+      for (const SweepPoint& one : units_and_dtypes(point)) {
+        if (ep_size < mpi_world().size() && one.dtype == DType::fp32) continue;
+        run += expect_equal(one) ? 1 : 0;
+      }
     }
     EXPECT_GE(run, 2) << transport;
   }

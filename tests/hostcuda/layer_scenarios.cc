@@ -6,6 +6,7 @@
 #include "hostcuda/left_out.h"
 #include "hostcuda/stream_queue.h"
 #include "pipeline/point_runner.h"
+#include "workload/payload.h"
 
 namespace epsweep {
 namespace {
@@ -49,6 +50,26 @@ class Engine {
   LayerPipeline& pipeline() { return pipeline_; }
   void run_layer(int layer) {
     pipeline_.run_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer());
+  }
+
+  // What the backend fills may be used on any lane.
+  std::string problem_of_fill() {
+    constexpr std::int64_t kCount = 40;
+    const PayloadStream stream = token_matrix(work_.point.seed, kCount).stream();
+    std::vector<float> want(kCount), got(kCount);
+    fill_payload(stream, 0, std::span(want));
+    const std::int32_t first = 0;
+    Buffer filled = backend_->make_buffer(4 * kCount), out = backend_->make_buffer(4 * kCount),
+           source = backend_->make_buffer(4);
+    backend_->poison(filled);
+    backend_->copy_from_host(&first, source, 4);
+    backend_->fill(filled, stream, 0, kCount, DType::fp32);
+    const auto lane = backend_->make_lane();
+    backend_->token_ops().gather_rows(*lane, filled, {.buffer = &source, .count = 1}, 4 * kCount,
+                                      out);
+    lane->synchronize();
+    backend_->copy_to_host(out, got.data(), out.bytes());
+    return got == want ? "" : "a fill that was not waited for";
   }
 
   // Two layers without anybody looking in between, as in timed iterations.
@@ -161,9 +182,10 @@ std::string Scenarios::problem_of(const SweepPoint& point, unsigned long long se
   engine.run_layer(0);
   engine.pipeline().poison();
   if (!all_nan(engine.pipeline().output())) problem = "poison that the layer before wrote over";
+  if (const std::string fill = engine.problem_of_fill(); !fill.empty()) problem = fill;
   if (const std::string times = engine.problem_of_times(); !times.empty()) problem = times;
   if (engine.pipeline().output() != expected.output.back()) problem = "another output at the end";
-  if (seed % 5 == 0 || point.launch == Launch::graph) {
+  if (seed % 4 == 0 || point.launch == Launch::graph) {
     if (const std::string check = engine.problem_of_runner(); !check.empty()) problem = check;
   }
   engine.close();

@@ -39,7 +39,10 @@ target_link_libraries(
           GTest::gtest_main
           epsweep_base
           epsweep_plan
-          epsweep_mpi)
+          epsweep_workload
+          epsweep_costs
+          epsweep_mpi
+          epsweep_report)
 add_test(NAME hostcuda_mutations COMMAND hostcuda_mutation_tests)
 
 set_tests_properties(

@@ -17,8 +17,6 @@
 namespace hostcuda {
 namespace {
 
-// Longer than any exchange between ranks of one machine takes.
-constexpr std::chrono::seconds kPatience(60);
 // One in so many steps lets another stream run ahead. Choosing anew for every step would never
 // leave a stream far behind.
 constexpr unsigned kSteadiness = 12;
@@ -41,6 +39,7 @@ struct Device {
   std::mt19937_64 choice;
   unsigned quick_percent = 0;  // of enqueued steps are followed by running one
   long long steps = 0;
+  std::chrono::duration<double> patience{60};
 };
 
 void seed_device(Device& device, unsigned long long seed) {
@@ -118,7 +117,7 @@ void run_until(const Done& done) {
   while (!done()) {
     if (try_step()) {
       last_progress = std::chrono::steady_clock::now();
-    } else if (std::chrono::steady_clock::now() - last_progress > kPatience) {
+    } else if (std::chrono::steady_clock::now() - last_progress > device().patience) {
       throw std::logic_error("streams wait for each other, or for a rank that does not come");
     } else {
       sched_yield();
@@ -171,6 +170,10 @@ std::size_t num_queued() {
 
 void set_seed(unsigned long long seed) {
   seed_device(device(), seed);
+}
+
+void set_patience(double seconds) {
+  device().patience = std::chrono::duration<double>(seconds);
 }
 
 double clock_s() {

@@ -32,6 +32,10 @@ std::size_t num_queued();
 // run far ahead of each other. HOSTCUDA_SEED is the first one.
 void set_seed(unsigned long long seed);
 
+// How long a drain waits without any progress before it throws; for longer than an exchange between
+// ranks of one machine takes, 60 s at first.
+void set_patience(double seconds);
+
 // Steps that were run: the device's clock, one microsecond a step.
 double clock_s();
 

@@ -64,9 +64,9 @@ TEST(Tables, GoldenText) {
 
 ## tiny, fixed_global: tokens of a group held while EP size varies
 8 experts, top_k 2, expert_io_dim 16, ffn_dim 8
-routing uniform, placement contiguous, redundant_slots 0, exchange_unit assignment, transport pairwise,
-launch direct, grouped_gemm plain, dtype bf16, mapping packed, groups fill, weight_cache flush, layers 1, warmup 0,
-iterations 20, seed 1, step 0, repeat 0
+routing uniform, placement contiguous, redundant_slots 0, exchange_unit assignment, transport pairwise, launch direct,
+grouped_gemm plain, dtype bf16, mapping packed, groups fill, weight_cache flush, layers 1, warmup 0, iterations 20,
+seed 1, step 0, repeat 0
 
 Latency and throughput
 (layer: us per layer, slowest rank inside each iteration; cpu: us it computed outside exchanges; /rank: ranks in groups; GB/s of touched weights; slowest: world rank (how often))
