@@ -35,7 +35,7 @@ class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options)
       : options_(options), device_(choose_device(options)), copies_(make_stream()) {
-    if (options.sharing == DeviceSharing::allow) let_ranks_share_a_gpu();
+    if (device_.sharing_ranks > 1) let_ranks_share_a_gpu();
   }
 
   BackendInfo describe() const override {

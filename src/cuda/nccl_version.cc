@@ -1,5 +1,7 @@
 #include "cuda/nccl_version.h"
 
+#include <cstdlib>
+
 #include <fmt/format.h>
 #include <nccl.h>
 
@@ -31,6 +33,24 @@ std::optional<std::string> all_to_all_refusal(const NcclVersions& versions) {
                        nccl_version_text(versions.loaded));
   }
   return std::nullopt;
+}
+
+namespace {
+bool ranks_share_a_gpu = false;
+}  // namespace
+
+void let_ranks_share_a_gpu() {
+  ranks_share_a_gpu = true;
+  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
+  setenv("NCCL_MAX_CTAS", "4", 0);
+}
+
+std::optional<std::string> shared_gpu_refusal(const NcclVersions& versions) {
+  if (!ranks_share_a_gpu || versions.loaded >= kSharedGpuSince) return std::nullopt;
+  return fmt::format(
+      "NCCL {} refuses ranks that share a GPU, 2.30 and later do not; transport mpi_staged serves "
+      "them with any",
+      nccl_version_text(versions.loaded));
 }
 
 }  // namespace epsweep::cuda

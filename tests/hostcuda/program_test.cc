@@ -73,11 +73,26 @@ TEST(Devices, OneForTwoRanksIsRefusedInOneLine) {
 TEST(Devices, SharingMarksThePoints) {
   const Setting one(kDevices, 1);
   const TempDir dir;
-  const ProgramResult result = run_cuda(2, dir, "--allow-shared-gpu");
+  const ProgramResult result = run_cuda(2, dir, "--allow-shared-gpu --set transport=mpi_staged");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const Json record = records_of(dir.path("out")).at(0);
   EXPECT_EQ(record["load"]["ranks_per_device"], 2);
   EXPECT_THAT(result.out, HasSubstr("# up to 2 ranks share a device"));
+}
+
+// The double is the NCCL of the headers, which may be as old as 2.28.
+TEST(Devices, SharingSkipsNcclThatCannot) {
+  const Setting one(kDevices, 1);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir, "--allow-shared-gpu --set transport=nccl_sendrecv");
+  const Json record = records_of(dir.path("out")).at(0);
+  if (result.exit_code == 0) {
+    EXPECT_EQ(record["state"], "measured");
+    return;
+  }
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_EQ(record["state"], "skipped");
+  EXPECT_THAT(record["reason"].get<std::string>(), HasSubstr("refuses ranks that share a GPU"));
 }
 
 TEST(Devices, ADriverThatIsTooOldIsNamedInOneLine) {
