@@ -95,6 +95,7 @@ void LayerPipeline::poison() {
 }
 
 bool LayerPipeline::counts_match_plan(int layer) const {
+  lane_->synchronize();
   return std::visit([layer](const auto& path) { return path.counts_match_plan(layer); }, exchange_);
 }
 

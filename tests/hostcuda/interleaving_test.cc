@@ -9,7 +9,8 @@ namespace {
 TEST(Interleaving, fifty_seeds_give_the_same_bits) {
   Scenarios scenarios;
   for (unsigned long long seed = 0; seed < kSeeds; ++seed) {
-    EXPECT_EQ(scenarios.problem_under(seed, seed), "") << "seed " << seed;
+    EXPECT_EQ(scenarios.problem_under(seed, seed, Scenarios::Extent::one_point), "")
+        << "seed " << seed;
   }
 }
 

@@ -21,11 +21,11 @@ class Scenarios {
  public:
   // Every transport and grouped GEMM of the backend.
   Scenarios();
-  // Of one transport and one grouped GEMM, with both exchange units and all ways of launching that
-  // go with them, under that seed; "" if all is well
-  // and the bits are those of a run in which no wait is left out. All pairs have their turn as
-  // `turn` grows. Throws what the engine throws.
-  std::string problem_under(unsigned long long seed, std::size_t turn);
+  enum class Extent { all_points, one_point };
+  // Of one transport and one grouped GEMM, with all exchange units and ways of launching that go with
+  // them or with one, under that seed; "" if all is well and the bits are those of a run in which no
+  // wait is left out. All have their turn as `turn` grows. Throws what the engine throws.
+  std::string problem_under(unsigned long long seed, std::size_t turn, Extent extent);
   std::size_t num_gemms() const { return gemms_.size(); }
 
  private:

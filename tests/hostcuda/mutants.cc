@@ -2,12 +2,18 @@
 // with 0 if nothing notices.
 //   hostcuda_mutants list                     waits that may be left out, one a line
 //   hostcuda_mutants leave_out WAIT           under up to 50 seeds
-//   hostcuda_mutants swap TRANSPORT UNIT N    two send counts of rank 0 in the layer's exchange N
+//   hostcuda_mutants swap TRANSPORT UNIT WHAT   two send counts of rank 0: counts (those
+//   announced),
+//                                               dispatch or combine; none shows that it runs
+//                                               without
+// Says "cannot run" where the transport has no such unit or needs no such counts.
 #include <cstdio>
 #include <exception>
 #include <set>
 #include <sstream>
 #include <string>
+
+#include <unistd.h>
 
 #include "hostcuda/layer_run.h"
 #include "hostcuda/layer_scenarios.h"
@@ -19,6 +25,8 @@ namespace epsweep {
 namespace {
 
 const Comm* g_world = nullptr;
+// Blocking MPI calls that nobody answers end here, by a signal.
+constexpr unsigned kMostSeconds = 30;
 
 // Ends all ranks: others may wait for one that has noticed something.
 [[noreturn]] void end_caught(const std::string& what) {
@@ -40,7 +48,9 @@ void make_what_is_made_once() {
 void list_waits() {
   Scenarios scenarios;
   for (std::size_t turn = 0; turn < 2 * scenarios.num_gemms(); ++turn) {
-    if (const std::string problem = scenarios.problem_under(turn, turn); !problem.empty()) {
+    if (const std::string problem =
+            scenarios.problem_under(turn, turn, Scenarios::Extent::all_points);
+        !problem.empty()) {
       end_caught(problem);
     }
   }
@@ -60,25 +70,38 @@ void run_without(const std::string& wait) {
   make_what_is_made_once();
   Scenarios scenarios;
   for (std::size_t turn = 0; turn < kSeeds * scenarios.num_gemms(); ++turn) {
+    alarm(kMostSeconds);
     const unsigned long long seed = turn % kSeeds;
-    const std::string problem = scenarios.problem_under(seed, turn + turn / kSeeds);
+    const std::string problem =
+        scenarios.problem_under(seed, turn + turn / kSeeds, Scenarios::Extent::all_points);
     if (!problem.empty()) end_caught(problem + ", seed " + std::to_string(seed));
   }
 }
 
-// Swaps two different send counts in one all_to_all_v of rank 0.
+enum class Swapped { none, counts, dispatch, combine };
+
+// Swaps two different send counts of rank 0.
 class SwappedCounts final : public Transport {
  public:
-  SwappedCounts(Transport& inner, int at) : inner_(inner), at_(at) {}
+  SwappedCounts(Transport& inner, Backend& backend, Swapped what)
+      : inner_(inner), backend_(backend), what_(what) {}
 
   void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
                        std::span<const int> slots_of_rank) override {
-    inner_.exchange_counts(lane, send, recv, slots_of_rank);
+    if (what_ != Swapped::counts) return inner_.exchange_counts(lane, send, recv, slots_of_rank);
+    lane.synchronize();
+    counts_.resize(static_cast<std::size_t>(send.bytes()) / sizeof(std::int64_t));
+    backend_.copy_to_host(send, counts_.data(), send.bytes());
+    swap_two();
+    swapped_ = backend_.make_buffer(send.bytes());
+    backend_.copy_from_host(counts_.data(), swapped_, send.bytes());
+    inner_.exchange_counts(lane, swapped_, recv, slots_of_rank);
   }
   void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
                     const ExchangeRows& rows) override {
+    const Swapped here = calls_++ == 0 ? Swapped::dispatch : Swapped::combine;
     counts_.assign(rows.send.begin(), rows.send.end());
-    if (calls_++ == at_ && g_world->rank() == 0) swap_two();
+    if (what_ == here) swap_two();
     inner_.all_to_all_v(lane, send, recv,
                         {.send = counts_,
                          .recv = rows.recv,
@@ -88,29 +111,46 @@ class SwappedCounts final : public Transport {
   void close() override {}
 
  private:
+  // The second and the next one that differs: counts to other ranks where there is one.
   void swap_two() {
+    if (g_world->rank() != 0) return;
     const auto other =
         std::ranges::find_if(counts_.begin() + 2, counts_.end(),
                              [this](std::int64_t count) { return count != counts_[1]; });
-    // Counts of other ranks where they differ, else the own one.
     std::swap(counts_[1], other == counts_.end() ? counts_[0] : *other);
   }
 
   Transport& inner_;
-  int at_, calls_ = 0;
+  Backend& backend_;
+  Swapped what_;
+  int calls_ = 0;
   std::vector<std::int64_t> counts_;
+  Buffer swapped_;
 };
 
-void run_swapped(const std::string& transport_name, const std::string& unit, int at) {
+Swapped parse_swapped(const std::string& text) {
+  if (text == "counts") return Swapped::counts;
+  if (text == "dispatch") return Swapped::dispatch;
+  return text == "combine" ? Swapped::combine : Swapped::none;
+}
+
+void run_swapped(const std::string& transport_name, const std::string& unit, Swapped what) {
+  alarm(kMostSeconds);
   SweepPoint point = layer_point(g_world->size(), 30);
   point.transport = transport_name;
   point.grouped_gemm = "cublaslt_loop";
   point.exchange_unit = unit == "rank" ? ExchangeUnit::rank : ExchangeUnit::assignment;
   EpGroup group = group_of(point.ep_size);
   const auto backend = BackendCatalog::instance().at("cuda").make({.num_threads = 1});
-  if (!can_run(point, *backend, group.ep_rank())) end_caught("a transport that has no such unit");
+  // Sections of fixed capacity travel whole, whatever is in them.
+  const bool is_fixed = TransportCatalog::instance().at(transport_name).capacity == Capacity::fixed;
+  const bool sends_counted = what == Swapped::dispatch || what == Swapped::combine;
+  if (!can_run(point, *backend, group.ep_rank()) || (is_fixed && sends_counted)) {
+    std::printf("cannot run\n");
+    return;
+  }
   OpenTransport transport(transport_name, group);
-  SwappedCounts swapped(*transport, at);
+  SwappedCounts swapped(*transport, *backend, what);
   const LayerOutputs outputs =
       run_layers(point, group.ep_rank(), swapped, catalog_gemm(point), *backend);
   const OracleResult result = check_outputs(outputs);
@@ -128,9 +168,9 @@ void run(const std::vector<std::string>& arguments) {
   } else if (kind == "leave_out" && arguments.size() == 2) {
     run_without(arguments[1]);
   } else if (kind == "swap" && arguments.size() == 4) {
-    run_swapped(arguments[1], arguments[2], std::stoi(arguments[3]));
+    run_swapped(arguments[1], arguments[2], parse_swapped(arguments[3]));
   } else {
-    throw std::invalid_argument("list, leave_out WAIT, or swap TRANSPORT UNIT N");
+    throw std::invalid_argument("list, leave_out WAIT, or swap TRANSPORT UNIT WHAT");
   }
 }
 
