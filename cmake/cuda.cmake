@@ -29,6 +29,24 @@ else()
   message(STATUS "CUDA engine: not built, not found: ${epsweep_cuda_missing}")
 endif()
 
+# cuBLASLt's grouped layouts came with cuBLAS 13.2.
+set(EPSWEEP_WITH_GROUPED_LAYOUTS OFF)
+if(EPSWEEP_WITH_CUDA)
+  foreach(folder IN LISTS CUDAToolkit_INCLUDE_DIRS)
+    if(EXISTS ${folder}/cublasLt.h)
+      file(STRINGS ${folder}/cublasLt.h epsweep_grouped_layouts
+           REGEX "cublasLtGroupedMatrixLayoutCreate" LIMIT_COUNT 1)
+      if(epsweep_grouped_layouts)
+        set(EPSWEEP_WITH_GROUPED_LAYOUTS ON)
+      endif()
+      break()
+    endif()
+  endforeach()
+  if(NOT EPSWEEP_WITH_GROUPED_LAYOUTS)
+    message(STATUS "cuBLASLt: its header has no grouped layouts, cublaslt_grouped will say so")
+  endif()
+endif()
+
 if(EPSWEEP_WITH_CUDA)
   add_library(epsweep_cuda_libraries INTERFACE)
   # SYSTEM: the toolkit's headers do not pass our warnings.
@@ -39,6 +57,8 @@ if(EPSWEEP_WITH_CUDA)
   add_library(epsweep_cuda_runtime INTERFACE)
   target_link_libraries(epsweep_cuda_runtime INTERFACE CUDA::cudart CUDA::cublas CUDA::cublasLt
                                                        ${NCCL_LIBRARY} ${CMAKE_DL_LIBS})
+  # All of the engine, for the executables that name it.
+  set(EPSWEEP_CUDA_ENGINE epsweep_cuda epsweep_cuda_kernels epsweep_cutlass epsweep_cuda_runtime)
   if(NOT CMAKE_CUDA_COMPILER)
     set(CMAKE_CUDA_ARCHITECTURES ${EPSWEEP_CUDA_ARCHITECTURES})
   endif()

@@ -52,6 +52,28 @@ epsweep_install_packages() {
   rm -f "$log"
 }
 
+# Puts CUTLASS's headers into build/cutlass, where the CUDA engine can be built and they are not there
+# yet. Without them one kernel refuses, so a failure is a line and no more.
+epsweep_fetch_cutlass() {
+  local package=nvidia-cutlass==4.2.0.0 folder="$epsweep_root/build/cutlass" log
+  command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || return 0
+  [ ! -d "$folder" ] || return 0
+  if ! python3 -m pip --version >/dev/null 2>&1; then
+    echo "note: no pip for python3, so no CUTLASS kernels (pip install --no-deps $package)"
+    return 0
+  fi
+  log=$(mktemp)
+  rm -rf "$folder.part"
+  if timeout 300 python3 -m pip install --quiet --disable-pip-version-check --no-input --no-deps \
+    --no-compile --target "$folder.part" "$package" >"$log" 2>&1; then
+    mv "$folder.part" "$folder"
+  else
+    rm -rf "$folder.part"
+    echo "note: could not fetch $package, so no CUTLASS kernels: $(tail -n 1 "$log")"
+  fi
+  rm -f "$log"
+}
+
 # epsweep_configure_and_build [CMAKE_OPTION...] -- [TARGET...]
 epsweep_configure_and_build() {
   local options=() log
@@ -65,6 +87,7 @@ epsweep_configure_and_build() {
     cat "$log" >&2
     epsweep_fail "configuring failed"
   }
+  sed -n 's/^-- \(CUDA engine:.*\)/\1/p' "$log"
   rm -f "$log"
   cmake --build "$epsweep_build" ${1:+--target "$@"} || epsweep_fail "building failed"
 }

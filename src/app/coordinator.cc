@@ -136,7 +136,7 @@ Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
         .kind = StopKind::device_memory, .at_tokens = point.tokens_global(), .reason = missing};
     return end_stopped(point, stop, to_string(stop.kind) + ": " + missing, &rank_point);
   }
-  engine_.run(rank_point);
+  engine_.run(point, rank_point);
   const GatheredPoint gathered = gather_point(world_, hosts_, rank_point);
   if (world_.rank() != 0) return {};
   return record_measured(point, rank_point, gathered);
@@ -187,6 +187,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   // A check of no tokens says nothing.
   if (verdict.state != PointState::empty) input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;
+  input.device_condition = gathered.device_condition;
   input.harness = gathered.harness;
   if (verdict.state == PointState::measured) {
     input.timings = summarize(*gathered.times);

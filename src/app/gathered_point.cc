@@ -11,23 +11,62 @@
 namespace epsweep {
 namespace {
 
-Json totals_json(const std::vector<LayerGemmWork>& layers, GemmWork LayerGemmWork::*gemm) {
-  GemmWork total;
-  for (const LayerGemmWork& layer : layers) {
-    total.kernel_calls += (layer.*gemm).kernel_calls;
-    total.computed_rows += (layer.*gemm).computed_rows;
+Json choice_json(const GemmChoice& choice) {
+  Json candidates = Json::array();
+  for (const GemmChoice::Candidate& candidate : choice.candidates) {
+    const bool measured = candidate.us.has_value();
+    candidates.push_back({{"name", candidate.name},
+                          {"us", json_or_null(candidate.us)},
+                          {"kernel_calls", measured ? Json(candidate.kernel_calls) : Json(nullptr)},
+                          {"left_out", measured ? Json(nullptr) : Json(candidate.left_out)}});
   }
-  return {total.kernel_calls, total.computed_rows};
+  return {{"chosen", choice.chosen}, {"candidates", std::move(candidates)}};
+}
+
+// One entry per layer; counts_of() is the way back.
+Json counts_json(const std::vector<LayerGemmWork>& layers, GemmWork LayerGemmWork::*gemm) {
+  Json json = Json::array();
+  for (const LayerGemmWork& layer : layers) {
+    const GemmWork& work = layer.*gemm;
+    json.push_back({work.kernel_calls, work.computed_rows, work.stored_rows, work.workspace_bytes,
+                    work.choice ? choice_json(*work.choice) : Json(nullptr)});
+  }
+  return json;
+}
+
+GemmCounts counts_of(const Json& layer, std::int64_t routed_rows) {
+  return {.kernel_calls = layer[0].get<std::int64_t>(),
+          .routed_rows = routed_rows,
+          .computed_rows = layer[1].get<std::int64_t>(),
+          .stored_rows = layer[2].get<std::int64_t>(),
+          .workspace_bytes = layer[3].get<std::int64_t>(),
+          .choice = layer[4]};
 }
 
 // Everything but the times, which travel as numbers.
+// Null where the device says nothing.
+Json condition_json(const DeviceCondition& condition) {
+  Json json = {{"sm_clock_mhz", json_or_null(condition.sm_clock_mhz)},
+               {"memory_clock_mhz", json_or_null(condition.memory_clock_mhz)},
+               {"power_w", json_or_null(condition.power_w)},
+               {"temperature_c", json_or_null(condition.temperature_c)},
+               {"clock_limits", nullptr}};
+  if (condition.clock_limits) json["clock_limits"] = *condition.clock_limits;
+  for (const auto& [name, value] : json.items()) {
+    if (!value.is_null()) return json;
+  }
+  return nullptr;
+}
+
 Json facts_json(const RankPoint& rank_point) {
   if (!rank_point.outcome) return nullptr;
   const RankOutcome& outcome = *rank_point.outcome;
   OracleResult check = outcome.check_before;
   check.merge(outcome.check_after);
-  std::int64_t routed_rows = 0;
-  for (const DispatchPlan& layer : rank_point.work->dispatch) routed_rows += layer.num_recv_rows();
+  Json routed_rows = Json::array();
+  for (const DispatchPlan& layer : rank_point.work->dispatch) {
+    routed_rows.push_back(layer.num_recv_rows());
+  }
   return {{"group", rank_point.group->group()},
           {"measured", outcome.measured},
           {"stop_signal", outcome.stop_signal},
@@ -35,8 +74,8 @@ Json facts_json(const RankPoint& rank_point) {
           {"worst_error", check.worst_error},
           {"problem", json_or_null(check.problem)},
           {"unfinished", json_or_null(check.unfinished)},
-          {"gate_up", totals_json(outcome.gemm_work, &LayerGemmWork::gate_up)},
-          {"down", totals_json(outcome.gemm_work, &LayerGemmWork::down)},
+          {"gate_up", counts_json(outcome.gemm_work, &LayerGemmWork::gate_up)},
+          {"down", counts_json(outcome.gemm_work, &LayerGemmWork::down)},
           {"routed_rows", routed_rows},
           {"prepare", rank_point.prepare_s + outcome.seconds.warm_kernels},
           {"check", outcome.seconds.check},
@@ -45,13 +84,18 @@ Json facts_json(const RankPoint& rank_point) {
           {"timed", outcome.seconds.measured},
           {"load_wall_s", outcome.load.wall_s},
           {"load_own_cpu_s", outcome.load.own_cpu_s},
-          {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)}};
+          {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)},
+          {"condition", condition_json(outcome.condition)}};
 }
 
-void add_gemm(GemmTotals& total, const Json& facts, const char* key) {
-  total.kernel_calls += facts[key][0].get<std::int64_t>();
-  total.computed_rows += facts[key][1].get<std::int64_t>();
-  total.routed_rows += facts["routed_rows"].get<std::int64_t>();
+// Ranks come in world order, which is EP order inside a group.
+void add_gemm(std::vector<std::vector<GemmCounts>>& table, const Json& facts, const char* key) {
+  const Json& layers = facts[key];
+  if (table.size() < layers.size()) table.resize(layers.size());
+  for (std::size_t layer = 0; layer < layers.size(); ++layer) {
+    table[layer].push_back(
+        counts_of(layers[layer], facts["routed_rows"][layer].get<std::int64_t>()));
+  }
 }
 
 void add_check(GatheredPoint& point, const Json& facts, std::size_t rank) {
@@ -126,11 +170,13 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
     add_check(point, facts, rank);
     add_harness(point.harness, facts);
     loads.push_back(load_of(facts, rank));
+    point.device_condition.push_back(facts["condition"]);
     if (facts["group"] == 0) {
       add_gemm(point.gemms.gate_up, facts, "gate_up");
       add_gemm(point.gemms.down, facts, "down");
     }
   }
+  if (std::ranges::all_of(point.device_condition, &Json::is_null)) point.device_condition = nullptr;
   point.foreign_load = foreign_load(hosts, loads, num_online_cores());
   if (all_measured) point.times = table_of(rank_point, std::move(values));
   return point;

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "app/rank_engine.h"
+#include "base/json.h"
 #include "report/point_record.h"
 #include "report/timing_table.h"
 
@@ -20,6 +21,7 @@ struct GatheredPoint {
   FfnGemms gemms;             // of group 0
   HarnessSeconds harness;
   std::optional<double> foreign_load;
+  Json device_condition = Json::array();  // by working rank; null where no device tells
 };
 
 // Collective over the world; the value is meaningful on rank 0.

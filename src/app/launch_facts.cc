@@ -90,10 +90,12 @@ std::optional<double> foreign_load(const HostMap& hosts, const std::vector<RankL
   return worst;
 }
 
-Json provenance_json(const HostMap& hosts, const std::string& backend_device,
+Json provenance_json(const HostMap& hosts, const BackendInfo& backend,
                      const std::vector<std::string>& device_ids,
                      const std::vector<std::string>& argv) {
   const BuildInfo build = build_info();
+  Json libraries = Json::object();
+  for (const LibraryVersion& library : backend.libraries) libraries[library.name] = library.version;
   Json ranks = Json::array();
   for (const RankPlace& place : hosts.ranks) {
     ranks.push_back({{"host", place.host},
@@ -111,7 +113,8 @@ Json provenance_json(const HostMap& hosts, const std::string& backend_device,
           {"compiler", build.compiler},
           {"argv", argv},
           {"mpi_library", mpi_library_version()},
-          {"device", backend_device},
+          {"device", backend.device},
+          {"libraries", std::move(libraries)},
           {"cpu_model", cpu_model()},
           {"last_level_cache_bytes", last_level_cache_bytes()},
           {"memory_total_bytes", memory_total_bytes()},

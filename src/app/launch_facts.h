@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "device/backend.h"
 #include "mpi/host_map.h"
 
 namespace epsweep {
@@ -35,7 +36,7 @@ std::optional<double> foreign_load(const HostMap& hosts, const std::vector<RankL
 
 // Versions, hosts, ranks, and the allow-listed part of the environment. device_ids: by rank, or
 // empty on ranks that do not know them.
-Json provenance_json(const HostMap& hosts, const std::string& backend_device,
+Json provenance_json(const HostMap& hosts, const BackendInfo& backend,
                      const std::vector<std::string>& device_ids,
                      const std::vector<std::string>& argv);
 

@@ -69,7 +69,6 @@ RankPoint RankEngine::begin(const SweepPoint& point) {
   if (!working_.contains(key)) {
     working_.emplace(key, world_.split(result.group == nullptr ? -1 : 0, world_.rank()));
   }
-  make_fabric(point, result.group);
   if (result.group != nullptr) {
     result.work = plan_rank_work(point, place.ep_rank, traces_);
     check_work_agrees(result);
@@ -114,7 +113,8 @@ std::string RankEngine::memory_shortfall_of(const RankPoint& rank_point) const {
   return world_.first_text(own);
 }
 
-// Collective, as every rank gets here for the same points.
+// Collective, as every rank gets here for the same points. Not before all know that the point can
+// run: a transport that refuses may have no communicator to make.
 void RankEngine::make_fabric(const SweepPoint& point, const EpGroup* group) {
   const std::pair key(layout_key(point), point.transport);
   if (fabrics_.contains(key)) return;
@@ -141,7 +141,9 @@ void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
   });
 }
 
-void RankEngine::run(RankPoint& rank_point) {
+void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
+  watchdog_.enter("making communicators (" + point_label(point) + ")");
+  make_fabric(point, rank_point.group);
   if (!rank_point.work) {
     weights_.reset();
     watchdog_.rest();

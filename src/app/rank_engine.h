@@ -46,7 +46,7 @@ class RankEngine {
   std::string reason_not_to_run(const RankPoint& rank_point) const;
   // What is missing of a rank's memory; the same on all ranks; empty if nothing is.
   std::string memory_shortfall_of(const RankPoint& rank_point) const;
-  void run(RankPoint& rank_point);
+  void run(const SweepPoint& point, RankPoint& rank_point);
   void close();
 
   BackendInfo describe() const { return backend_->describe(); }

@@ -79,18 +79,18 @@ std::string identity_of(const Plan& plan, const RankEngine& engine, const HostMa
 
 Json run_json(const SweepSpec& spec, const Plan& plan, const RankEngine& engine,
               const HostMap& hosts, const RunCommand& command) {
-  return {{"experiment_file", command.experiment},
-          {"started_utc", utc_now()},
-          {"num_points", plan.points.size()},
-          {"plan_checksum", hex64(plan.fingerprint)},
-          {"identity", identity_of(plan, engine, hosts)},
-          {"backend", engine.describe().name},
-          {"threads_per_rank", engine.describe().num_threads},
-          {"injected_faults", command.faults},
-          {"experiment", sweep_spec_json(spec)},
-          {"notes", plan_notes_json(plan_notes(plan))},
-          {"provenance",
-           provenance_json(hosts, engine.describe().device, engine.device_ids(), command.argv)}};
+  return {
+      {"experiment_file", command.experiment},
+      {"started_utc", utc_now()},
+      {"num_points", plan.points.size()},
+      {"plan_checksum", hex64(plan.fingerprint)},
+      {"identity", identity_of(plan, engine, hosts)},
+      {"backend", engine.describe().name},
+      {"threads_per_rank", engine.describe().num_threads},
+      {"injected_faults", command.faults},
+      {"experiment", sweep_spec_json(spec)},
+      {"notes", plan_notes_json(plan_notes(plan))},
+      {"provenance", provenance_json(hosts, engine.describe(), engine.device_ids(), command.argv)}};
 }
 
 SweepSpec load_on_rank(const RunCommand& command, const std::vector<Fault>& faults, int rank) {

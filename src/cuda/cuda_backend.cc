@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include <fmt/format.h>
+
 #include "base/error.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
@@ -9,17 +11,31 @@
 #include "cuda/device_choice.h"
 #include "cuda/element_type_of.h"
 #include "cuda/kernels/payload.h"
+#include "cuda/matmul.h"
 #include "cuda/nccl_comm.h"
+#include "cuda/nccl_version.h"
+#include "cuda/nvml.h"
 #include "device/backend.h"
 
 namespace epsweep::cuda {
 namespace {
 
+// 13000 is CUDA 13.0.
+std::string cuda_version(int number) {
+  return fmt::format("{}.{}", number / 1000, number % 1000 / 10);
+}
+
+// 130100 is cuBLAS 13.1.0.
+std::string cublas_version() {
+  const std::size_t number = cublasLtGetVersion();
+  return fmt::format("{}.{}.{}", number / 10000, number % 10000 / 100, number % 100);
+}
+
 class CudaBackend final : public Backend {
  public:
   explicit CudaBackend(const BackendOptions& options)
       : options_(options), device_(choose_device(options)), copies_(make_stream()) {
-    if (options.sharing == DeviceSharing::allow) let_ranks_share_a_gpu();
+    if (device_.sharing_ranks > 1) let_ranks_share_a_gpu();
   }
 
   BackendInfo describe() const override {
@@ -30,7 +46,8 @@ class CudaBackend final : public Backend {
             .memory_bytes = device_.free_bytes / device_.sharing_ranks,
             .last_level_cache_bytes = device_.cache_bytes,
             .dtypes = {DType::bf16, DType::fp32},
-            .launches = {Launch::direct, Launch::graph}};
+            .launches = {Launch::direct, Launch::graph},
+            .libraries = library_versions()};
   }
   std::unique_ptr<Lane> make_lane() override { return std::make_unique<CudaLane>(); }
   std::unique_ptr<Timeline> make_timeline(int num_marks) override {
@@ -75,8 +92,16 @@ class CudaBackend final : public Backend {
     EPS_CUDA(cudaStreamSynchronize(copies_.get()));
   }
   TokenOps& token_ops() override { return token_ops_; }
+  DeviceCondition condition() override { return nvml_.condition(); }
 
  private:
+  std::vector<LibraryVersion> library_versions() const {
+    return {{"cuda_driver", cuda_version(device_.driver_version)},
+            {"cuda_runtime", cuda_version(device_.runtime_version)},
+            {"nccl", nccl_version_text(nccl_versions().loaded)},
+            {"cublaslt", cublas_version()}};
+  }
+
   static constexpr std::int64_t kStageBytes = 4 << 20;
 
   template <typename Copy>
@@ -91,6 +116,7 @@ class CudaBackend final : public Backend {
   StreamHandle copies_;
   Buffer stage_ = make_pinned_buffer(kStageBytes);
   CudaTokenOps token_ops_;
+  Nvml nvml_{device_.uuid};
 };
 
 const bool registered = BackendCatalog::instance().add(

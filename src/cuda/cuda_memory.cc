@@ -31,6 +31,12 @@ Buffer make_device_buffer(std::int64_t bytes) {
   return Buffer(data, bytes, [](void* memory) { cudaFree(memory); });
 }
 
+void grow_buffer(Buffer& buffer, std::int64_t bytes) {
+  if (buffer.bytes() >= bytes) return;
+  buffer = Buffer();  // first, so that both need not fit
+  buffer = make_device_buffer(bytes);
+}
+
 Buffer make_pinned_buffer(std::int64_t bytes) {
   EPS_EXPECT(bytes >= 0, "a buffer cannot have a negative size");
   if (bytes == 0) return Buffer(nullptr, 0, [](void*) {});

@@ -80,4 +80,12 @@ DeviceFacts choose_device(const BackendOptions& options) {
   return facts;
 }
 
+int current_compute_capability() {
+  int device = 0, major = 0, minor = 0;
+  EPS_CUDA(cudaGetDevice(&device));
+  EPS_CUDA(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
+  EPS_CUDA(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
+  return 10 * major + minor;
+}
+
 }  // namespace epsweep::cuda

@@ -28,4 +28,7 @@ int device_index(const BackendOptions& options, int visible);
 // older one than the program needs, no device, or none for this rank.
 DeviceFacts choose_device(const BackendOptions& options);
 
+// Of the current device; 90 for 9.0.
+int current_compute_capability();
+
 }  // namespace epsweep::cuda

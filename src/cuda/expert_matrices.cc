@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cuda/cache_flush.h"
 #include "cuda/check.h"
 #include "cuda/cuda_memory.h"
 #include "cuda/element_type_of.h"
@@ -27,12 +28,8 @@ const void* ExpertMatrices::of(int expert) const {
 }
 
 void flush_device_cache() {
-  int device = 0, cache_bytes = 0;
-  EPS_CUDA(cudaGetDevice(&device));
-  EPS_CUDA(cudaDeviceGetAttribute(&cache_bytes, cudaDevAttrL2CacheSize, device));
   static const StreamHandle stream = make_stream();
-  static Buffer room = make_device_buffer(std::max<std::int64_t>(2LL * cache_bytes, 1 << 20));
-  EPS_CUDA(cudaMemsetAsync(room.data(), 0, static_cast<std::size_t>(room.bytes()), stream.get()));
+  enqueue_cache_flush(stream.get());
   EPS_CUDA(cudaStreamSynchronize(stream.get()));
 }
 

@@ -1,21 +1,20 @@
 #include "cuda/matmul.h"
 
+#include <algorithm>
 #include <array>
+#include <limits>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "cuda/cublas_handle.h"
 
 namespace epsweep::cuda {
 namespace {
 
-cudaDataType_t type_of(DType dtype) {
-  return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
-}
-
 MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t cols, int batch) {
   cublasLtMatrixLayout_t raw = nullptr;
-  check(cublasLtMatrixLayoutCreate(&raw, type_of(dtype), static_cast<std::uint64_t>(rows),
+  check(cublasLtMatrixLayoutCreate(&raw, cublas_type(dtype), static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(cols), rows),
         "cublasLtMatrixLayoutCreate");
   MatrixLayout layout(raw);
@@ -68,6 +67,9 @@ cublasLtHandle_t cublaslt() {
 }
 
 std::optional<std::string> refuse_narrow_rows(const GemmShape& shape) {
+  if (std::max(shape.n, shape.k) > std::numeric_limits<std::int32_t>::max()) {
+    return fmt::format("{} x {} does not fit cuBLAS's 32-bit sizes", shape.n, shape.k);
+  }
   const std::int64_t multiple = 16 / bytes_of(shape.dtype);
   if (shape.n % multiple == 0 && shape.k % multiple == 0) return std::nullopt;
   return fmt::format("rows of {} and {} elements are not multiples of 16 bytes", shape.k, shape.n);

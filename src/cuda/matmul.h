@@ -62,7 +62,7 @@ class Matmul {
 };
 
 // Why cuBLAS kernels are not used for a shape: vector loads of 16 bytes, and tensor cores, want
-// rows that are multiples of them.
+// rows that are multiples of them; sizes are 32-bit integers.
 std::optional<std::string> refuse_narrow_rows(const GemmShape& shape);
 
 // Rows for which an algorithm is chosen: the smallest of 1, 2, 4, 8, 16, 24, 32, 48, 64, multiples

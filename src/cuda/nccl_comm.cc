@@ -1,7 +1,6 @@
 #include "cuda/nccl_comm.h"
 
 #include <array>
-#include <cstdlib>
 #include <cstring>
 
 #include <fmt/format.h>
@@ -37,11 +36,6 @@ void check(ncclResult_t status, const char* call) {
 
 void check_taken(ncclResult_t status, const char* call) {
   if (status != ncclInProgress) check(status, call);
-}
-
-void let_ranks_share_a_gpu() {
-  setenv("NCCL_MULTI_RANK_GPU_ENABLE", "1", 0);
-  setenv("NCCL_MAX_CTAS", "4", 0);
 }
 
 NcclComm NcclComm::of_world(const Comm& world) {

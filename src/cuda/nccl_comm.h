@@ -14,11 +14,6 @@ void check(ncclResult_t status, const char* call);
 // The same of calls with a non-blocking communicator, which answer "in progress" where others wait.
 void check_taken(ncclResult_t status, const char* call);
 
-// From 2.30 on NCCL can serve several ranks on one GPU where its environment says so
-// (NCCL_MULTI_RANK_GPU_ENABLE, and few CTAs, since exhausting the multiprocessors hangs). Sets what
-// is not set; before the first communicator. Older ones refuse when a communicator is made.
-void let_ranks_share_a_gpu();
-
 // Communicators are non-blocking, so that one that hangs can be given up: every call returns when
 // NCCL has taken it, within a time limit. Not freed by the destructor; see close().
 class NcclComm {

@@ -18,6 +18,10 @@
 
 namespace epsweep {
 
+struct LibraryVersion {
+  std::string name, version;
+};
+
 struct BackendInfo {
   std::string name;
   std::string device;             // model name
@@ -27,6 +31,13 @@ struct BackendInfo {
   std::int64_t last_level_cache_bytes = 0;
   std::vector<DType> dtypes;
   std::vector<Launch> launches = {Launch::direct};
+  std::vector<LibraryVersion> libraries;  // as they are loaded
+};
+
+// What a device says about itself at a moment; absent where it does not tell.
+struct DeviceCondition {
+  std::optional<double> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c;
+  std::optional<std::vector<std::string>> clock_limits;  // what keeps its clock down; none is good
 };
 
 class Backend {
@@ -45,6 +56,8 @@ class Backend {
   // Every byte 0xff: a NaN in bf16 and fp32.
   virtual void poison(Buffer& buffer) = 0;
   virtual TokenOps& token_ops() = 0;
+  // Takes up to a millisecond.
+  virtual DeviceCondition condition() { return {}; }
 };
 
 // Whether several ranks may use one device: what they measure then is not what a device does.

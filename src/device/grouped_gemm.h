@@ -7,6 +7,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/dtype.h"
 #include "base/payload_stream.h"
@@ -27,10 +28,26 @@ struct GemmShape {
 // Element [row][col] of an expert's weight matrix is value row * k + col of its stream.
 using WeightSource = std::function<PayloadStream(int expert)>;
 
-// What one run() did, for the record.
+// What a kernel that picks among others knew when it picked.
+struct GemmChoice {
+  struct Candidate {
+    std::string name;
+    std::optional<double> us;  // median of its repetitions; absent where it was left out
+    std::int64_t kernel_calls = 0;
+    std::string left_out;  // why; empty if it was measured
+  };
+  std::string chosen;
+  std::vector<Candidate> candidates;
+};
+
+// What one run() did, for the record. A library's own tiles inside its calls are not seen.
 struct GemmWork {
+  // Kernel launches, library calls, and copies of rows or pointers; not waits for events.
   std::int64_t kernel_calls = 0;
-  std::int64_t computed_rows = 0;  // routed rows plus the kernel's padding
+  std::int64_t computed_rows = 0;    // rows multiplied: routed rows plus the kernel's padding
+  std::int64_t stored_rows = 0;      // rows of memory the products read from, padding included
+  std::int64_t workspace_bytes = 0;  // what the kernel holds besides weights, x and y
+  std::shared_ptr<const GemmChoice> choice;  // null for a kernel that does not pick
 };
 
 // One object per (layer, matrix): it owns its weights in whatever layout it likes.

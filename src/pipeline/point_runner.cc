@@ -27,6 +27,7 @@ class PointRunner {
               const RunnerHooks& hooks)
       : work_(work),
         hooks_(hooks),
+        backend_(backend),
         weights_(weights),
         pipeline_(work, backend, transport, weights),
         oracle_(work),
@@ -108,6 +109,7 @@ class PointRunner {
       hooks_.enter_phase("timed iterations");
       if (iterate()) keep_times();
     }
+    outcome_.condition = backend_.condition();
     outcome_.load.wall_s = monotonic_s() - begin_s;
     outcome_.load.own_cpu_s = process_cpu_s() - cpu_s;
     if (const auto now_s = host_busy_cpu_s(); now_s && busy_s) {
@@ -149,6 +151,7 @@ class PointRunner {
 
   const RankWork& work_;
   const RunnerHooks& hooks_;
+  Backend& backend_;
   ExpertWeights& weights_;
   LayerPipeline pipeline_;
   Oracle oracle_;

@@ -51,6 +51,7 @@ struct RankOutcome {
   std::vector<LayerGemmWork> gemm_work;  // [layers]
   PhaseSeconds seconds;
   LoadSample load;
+  DeviceCondition condition;  // right after the last timed iteration
 };
 
 RankOutcome run_point(const RankWork& work, Backend& backend, Transport& transport,

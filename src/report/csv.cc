@@ -97,7 +97,8 @@ void add_work(std::vector<CsvColumn>& columns) {
   }
   add_group("ffn_", "ffn", {"routed_rows", "touched_experts", "flops", "weight_bytes"}, columns);
   for (const std::string gemm : {"gate_up", "down"}) {
-    add_group(gemm + "_", "m_distribution." + gemm, {"n", "k", "kernel_calls", "computed_rows"},
+    add_group(gemm + "_", "m_distribution." + gemm,
+              {"n", "k", "kernel_calls", "computed_rows", "stored_rows", "workspace_bytes"},
               columns);
   }
   add_group("memory_", "memory", {"weight_bytes", "activation_bytes", "total_bytes"}, columns);

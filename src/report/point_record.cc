@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/bytes_json.h"
+#include "report/gemm_json.h"
 #include "report/memory_json.h"
 #include "report/metric.h"
 #include "report/placement_json.h"
@@ -45,30 +46,6 @@ Json rows_json(const std::vector<std::vector<std::int64_t>>& layers) {
   return json;
 }
 
-struct GemmDims {
-  std::int64_t n = 0, k = 0;
-};
-
-Json gemm_json(const GemmDims& dims, const Json& rows, const GemmTotals* totals) {
-  Json json = {{"n", dims.n}, {"k", dims.k}, {"rows_per_expert", rows}};
-  for (const char* key : {"kernel_calls", "routed_rows", "computed_rows"}) json[key] = nullptr;
-  if (totals != nullptr) {
-    json["kernel_calls"] = totals->kernel_calls;
-    json["routed_rows"] = totals->routed_rows;
-    json["computed_rows"] = totals->computed_rows;
-  }
-  return json;
-}
-
-Json m_distribution_json(const PointRecordInput& input) {
-  const ModelShape& model = input.point.model;
-  const Json rows = row_summary_json(summarize_rows(concatenated(input.workload->rows_per_expert)));
-  const GemmTotals* gate_up = input.gemms.has_value() ? &input.gemms->gate_up : nullptr;
-  const GemmTotals* down = input.gemms.has_value() ? &input.gemms->down : nullptr;
-  return {{"gate_up", gemm_json({model.gate_up_cols(), model.expert_io_dim}, rows, gate_up)},
-          {"down", gemm_json({model.expert_io_dim, model.ffn_dim}, rows, down)}};
-}
-
 void put_workload(const PointRecordInput& input, Json& record) {
   for (const char* key :
        {"routing_checksum", "placement_fitted_on", "placement_score", "realised_skew",
@@ -83,7 +60,8 @@ void put_workload(const PointRecordInput& input, Json& record) {
   record["realised_skew"] = realised_skew_json(work.realised_skew);
   record["rows_per_expert"] = rows_json(work.rows_per_expert);
   record["rows_per_rank"] = rows_json(work.rows_per_rank);
-  record["m_distribution"] = m_distribution_json(input);
+  record["m_distribution"] =
+      m_distribution_json(input.point.model, concatenated(work.rows_per_expert), input.gemms);
   record["bytes"] = bytes_json(work);
   put_sent_bytes(input.point, work, record["bytes"]);
   record["ffn"] = {{"routed_rows", work.ffn.routed_rows},
@@ -266,6 +244,7 @@ Json make_point_record(const PointRecordInput& input) {
                     {"oversubscribed", input.load.oversubscribed()},
                     {"ranks_per_device", input.load.ranks_per_device},
                     {"foreign_load", json_or_null(input.load.foreign_load)}};
+  record["device_condition"] = input.device_condition;
   record["harness_s"] = {{"prepare", input.harness.prepare},
                          {"check", input.harness.check},
                          {"warmup", input.harness.warmup},
@@ -315,7 +294,7 @@ Json record_formulas() {
       {"serving_memory", serving_memory_formula()},
       {"ladder_stop",
        "the load at which the point's series (all axes equal but the load) was stopped, and why"},
-      {"m_distribution", "kernel calls and rows: one group, one iteration, all layers"},
+      {"m_distribution", m_distribution_formula()},
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "
        "the busiest host; null below 0.5 s of CPU time, which 10 ms clock ticks cannot tell"},

@@ -11,6 +11,7 @@
 #include "costs/point_workload.h"
 #include "plan/ladder.h"
 #include "plan/plan.h"
+#include "report/gemm_json.h"
 #include "report/summary.h"
 
 namespace epsweep {
@@ -32,16 +33,6 @@ inline const std::vector<std::string> kPointStateNames = {"measured", "empty",  
 inline const std::string& to_string(PointState state) {
   return kPointStateNames[static_cast<std::size_t>(state)];
 }
-
-// One of the two grouped GEMMs: one group, one iteration, all layers.
-struct GemmTotals {
-  std::int64_t kernel_calls = 0;
-  std::int64_t routed_rows = 0;
-  std::int64_t computed_rows = 0;  // routed rows plus the kernel's padding
-};
-struct FfnGemms {
-  GemmTotals gate_up, down;
-};
 
 enum class CheckVerdict { passed, failed, unfinished };
 inline const std::vector<std::string> kCheckVerdictNames = {"passed", "failed", "unfinished"};
@@ -85,6 +76,9 @@ struct PointRecordInput {
   std::string timings_file;  // relative to the run directory; empty for none
   LoadFacts load;
   HarnessSeconds harness;
+  // Of every working rank's device right after the last timed iteration, see DeviceCondition; null
+  // where no device tells.
+  Json device_condition = nullptr;
   std::vector<std::string> warnings;
   std::optional<LadderStop> ladder_stop;  // of the point's series, at this load or a lower one
 };

@@ -54,11 +54,21 @@ std::string calls_text(const TableRow& row) {
   return *calls == std::floor(*calls) ? fmt::format("{:.0f}", *calls) : short_number(*calls);
 }
 
-std::string padding_text(const TableRow& row) {
-  const std::optional<double> routed = gemm_sum(*row.record, "routed_rows");
-  const std::optional<double> computed = gemm_sum(*row.record, "computed_rows");
-  if (!routed.has_value() || !computed.has_value() || *routed <= 0) return "-";
-  return short_percent((*computed - *routed) / *routed);
+// Rows beyond the routed ones, in percent of these.
+Cell padding(const std::string& key) {
+  return [key](const TableRow& row) -> std::string {
+    const std::optional<double> routed = gemm_sum(*row.record, "routed_rows");
+    const std::optional<double> rows = gemm_sum(*row.record, key);
+    if (!routed.has_value() || !rows.has_value() || *routed <= 0) return "-";
+    return short_percent((*rows - *routed) / *routed);
+  };
+}
+
+// Of the rank that has most, in MB.
+std::string workspace_text(const TableRow& row) {
+  std::optional<double> bytes = gemm_sum(*row.record, "workspace_bytes");
+  if (bytes.has_value()) *bytes /= 1e6;
+  return short_number(bytes);
 }
 
 // "13", or "12-13" where ranks differ.
@@ -141,9 +151,9 @@ TableLayout stage_layout() {
 TableLayout rows_layout() {
   return {
       "Rows per expert (M) and dispatch bytes",
-      "empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per "
-      "rank, C per domain, D per remote rank, E per remote domain; calls and MB of a group and "
-      "layer",
+      "empty, pad: %; stored: padding in memory, %; rank max/mean: rows per rank; calls: both "
+      "GEMMs; work: a rank's kernel memory; MB: A per assignment, B per rank, C per domain, D per "
+      "remote rank, E per remote domain; calls and MB of a group and layer",
       {{{"M mean"}, number("rows_per_expert.mean")},
        {{"P10"}, plain("rows_per_expert.p10")},
        {{"median"}, plain("rows_per_expert.median")},
@@ -153,7 +163,9 @@ TableLayout rows_layout() {
        {{"empty"}, percent("rows_per_expert.empty_fraction")},
        {{"rank max/mean"}, number("rows_per_rank.max_over_mean")},
        {{"calls"}, calls_text},
-       {{"pad"}, padding_text},
+       {{"pad"}, padding("computed_rows")},
+       {{"stored"}, padding("stored_rows")},
+       {{"work MB"}, workspace_text},
        {{"A self"}, megabytes_per_layer("a_self")},
        {{"A remote"}, megabytes_per_layer("a_remote")},
        {{"B"}, megabytes_per_layer("b_total")},

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "report/choice_lines.h"
 #include "report/ladder_lines.h"
 #include "report/record_access.h"
 #include "report/table_columns.h"
@@ -221,7 +222,8 @@ std::string group_text(Group group) {
       text += table_text(layout, axes.varying, measured);
     }
   }
-  return text + notes_text(group.rows, axes.varying) + ladder_text(group.rows, axes.varying);
+  return text + choice_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
+         ladder_text(group.rows, axes.varying);
 }
 
 std::vector<Section> make_sections(const std::vector<RunData>& runs) {

@@ -54,6 +54,12 @@ TEST(Run, MeasuresEveryPointAndLeavesReadableFiles) {
     EXPECT_EQ(times.num_iterations(), 3);
     EXPECT_EQ(times.num_layers(), 2);
     EXPECT_EQ(times.num_ranks(), 2);  // groups: fill
+    const Json& down = record["m_distribution"]["down"];
+    EXPECT_EQ(down["routed_rows"], record["ffn"]["routed_rows"]);
+    EXPECT_EQ(down["stored_rows"], down["routed_rows"]);
+    ASSERT_EQ(down["per_layer"]["kernel_calls"].size(), 2U);
+    EXPECT_EQ(down["per_layer"]["kernel_calls"][1].size(), record["point"]["ep_size"]);
+    EXPECT_EQ(down["per_layer"]["routed_rows"], record["rows_per_rank"]["per_layer"]);
   }
   EXPECT_GT(fs::file_size(dir.path("out/points.csv")), 0U);
   const Json facts = parse_json(read_text_file(dir.path("out/run.json")), "run.json");

@@ -17,11 +17,11 @@ class DeviceArray {
   explicit DeviceArray(std::int64_t count) : count_(count) {
     EPS_CUDA(cudaMalloc(&data_, bytes()));
     const std::vector<unsigned char> poison(bytes(), 0xff);
-    EPS_CUDA(cudaMemcpy(data_, poison.data(), bytes(), cudaMemcpyHostToDevice));
+    copy_in(poison.data());
   }
   explicit DeviceArray(const std::vector<T>& host)
       : DeviceArray(static_cast<std::int64_t>(host.size())) {
-    EPS_CUDA(cudaMemcpy(data_, host.data(), bytes(), cudaMemcpyHostToDevice));
+    copy_in(host.data());
   }
   ~DeviceArray() { cudaFree(data_); }
   DeviceArray(const DeviceArray&) = delete;
@@ -35,6 +35,12 @@ class DeviceArray {
   }
 
  private:
+  // Copies from pageable memory return when the host may reuse it; streams of tests do not wait for
+  // the rest by themselves.
+  void copy_in(const void* from) {
+    EPS_CUDA(cudaMemcpy(data_, from, bytes(), cudaMemcpyHostToDevice));
+    EPS_CUDA(cudaDeviceSynchronize());
+  }
   std::size_t bytes() const { return static_cast<std::size_t>(count_) * sizeof(T); }
   void* data_ = nullptr;
   std::int64_t count_;

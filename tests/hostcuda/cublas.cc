@@ -9,22 +9,35 @@
 #include <cublasLt.h>
 #include <cublas_v2.h>
 
+#include "hostcuda/device.h"
+#include "hostcuda/device_memory.h"
 #include "hostcuda/stream_queue.h"
 
 namespace {
 
 struct Desc {
   bool transpose_a = false, transpose_b = false;
+  std::int32_t pointer_mode = CUBLASLT_POINTER_MODE_HOST;
 };
 struct Layout {
   cudaDataType_t type;
   std::int64_t rows, cols, stride;  // column-major; stride between columns
   std::int32_t batch = 1;
   std::int64_t batch_stride = 0;
+  // Of a grouped layout, whose dimensions are read on the device; else 0.
+  int groups = 0;
+  const std::int32_t *rows_at = nullptr, *cols_at = nullptr, *leading_at = nullptr;
+
+  Layout of_group(int group) const {
+    return {type, rows_at[group], cols_at[group], leading_at[group]};
+  }
 };
 struct Preference {
   std::uint64_t workspace = 0;
+  std::int64_t mean_rows = 0, mean_cols = 0, mean_summed = 0;
 };
+
+int cublas_version = hostcuda::kCublasVersion;
 
 // What the double writes into an algorithm, to see that the caller passes on what it was given.
 constexpr std::uint64_t kAlgorithm = 0x45505357;
@@ -84,7 +97,69 @@ void multiply(const Desc& desc, const Layout& a, const Layout& b, const Layout& 
   }
 }
 
+struct Blas {
+  cudaStream_t stream = nullptr;
+  void* workspace = nullptr;
+};
+
+// Arrays of pointers are read by the device. Without a workspace of the caller's the library would
+// allocate one.
+bool has_batch_memory(cublasHandle_t handle, std::size_t count, const void* const a[],
+                      const void* const b[], void* const c[]) {
+  const std::size_t bytes = count * sizeof(void*);
+  return reinterpret_cast<Blas*>(handle)->workspace != nullptr && hostcuda::on_device(a, bytes) &&
+         hostcuda::on_device(b, bytes) && hostcuda::on_device(c, bytes);
+}
+
+// What a kernel that follows a pointer would be punished for: bf16 wants 16 bytes of alignment.
+void check_operand(const Layout& layout, const void* data) {
+  const std::int64_t element = layout.type == CUDA_R_32F ? 4 : 2;
+  const std::int64_t bytes = ((layout.cols - 1) * layout.stride + layout.rows) * element;
+  if (!aligned(data)) throw std::logic_error("a batch's matrix is not aligned");
+  if (!hostcuda::on_device(data, static_cast<std::size_t>(bytes))) {
+    throw std::logic_error("a batch's matrix is not in one piece of device memory");
+  }
+}
+
+struct GroupedCall {
+  Desc desc;
+  Layout a, b, d;
+  const void* const* a_data;
+  const void* const* b_data;
+  void* const* d_data;
+  const float *alpha, *beta;
+};
+
+// When the stream gets to it: dimensions, pointers and scales are device memory.
+void multiply_groups(const GroupedCall& call) {
+  if (*call.alpha != 1 || *call.beta != 0) throw std::logic_error("cuBLASLt grouped: scales");
+  for (int g = 0; g < call.a.groups; ++g) {
+    const Layout a = call.a.of_group(g), b = call.b.of_group(g), d = call.d.of_group(g);
+    Dims dims{};
+    if (!dims_of(call.desc, a, b, d, dims)) throw std::logic_error("cuBLASLt grouped: dimensions");
+    for (const Layout* layout : {&a, &b, &d}) {
+      // 16 bytes for every leading dimension, and no empty group.
+      if (layout->rows <= 0 || layout->cols <= 0 || layout->stride < layout->rows ||
+          layout->stride % 8 != 0) {
+        throw std::logic_error("cuBLASLt grouped: an empty group or a crooked leading dimension");
+      }
+    }
+    if (!aligned(call.a_data[g]) || !aligned(call.b_data[g]) || !aligned(call.d_data[g])) {
+      throw std::logic_error("cuBLASLt grouped: a matrix that is not aligned to 16 bytes");
+    }
+    multiply(call.desc, a, b, d, dims, call.a_data[g], call.b_data[g], call.d_data[g]);
+  }
+}
+
 }  // namespace
+
+namespace hostcuda {
+
+void set_cublas_version(int version) {
+  cublas_version = version;
+}
+
+}  // namespace hostcuda
 
 extern "C" {
 
@@ -92,7 +167,7 @@ const char* cublasLtGetStatusString(cublasStatus_t status) {
   return status == CUBLAS_STATUS_SUCCESS ? "success" : "refused by the host double";
 }
 std::size_t cublasLtGetVersion() {
-  return CUBLAS_VERSION;
+  return static_cast<std::size_t>(cublas_version);
 }
 cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
   static int only;
@@ -114,6 +189,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, std::size_t bytes) {
   if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (attribute == CUBLASLT_MATMUL_DESC_POINTER_MODE) {
+    std::memcpy(&reinterpret_cast<Desc*>(desc)->pointer_mode, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
   const bool transposed = *static_cast<const cublasOperation_t*>(value) == CUBLAS_OP_T;
   if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) {
     reinterpret_cast<Desc*>(desc)->transpose_a = transposed;
@@ -132,6 +211,20 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDa
   }
   *layout = reinterpret_cast<cublasLtMatrixLayout_t>(
       new Layout{type, static_cast<std::int64_t>(rows), static_cast<std::int64_t>(cols), ld, 1, 0});
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasLtGroupedMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
+                                                 int groups, const void* rows, const void* cols,
+                                                 const void* leading) {
+  if (groups <= 0 || rows == nullptr || cols == nullptr || leading == nullptr) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  Layout made{type, 0, 0, 0};
+  made.groups = groups;
+  made.rows_at = static_cast<const std::int32_t*>(rows);
+  made.cols_at = static_cast<const std::int32_t*>(cols);
+  made.leading_at = static_cast<const std::int32_t*>(leading);
+  *layout = reinterpret_cast<cublasLtMatrixLayout_t>(new Layout(made));
   return CUBLAS_STATUS_SUCCESS;
 }
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
@@ -164,20 +257,38 @@ cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t prefer
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
                                                     cublasLtMatmulPreferenceAttributes_t attribute,
                                                     const void* value, std::size_t bytes) {
+  auto& own = *reinterpret_cast<Preference*>(preference);
+  std::int64_t* mean = nullptr;
+  if (attribute == CUBLASLT_MATMUL_PREF_GROUPED_DESC_D_AVERAGE_ROWS) mean = &own.mean_rows;
+  if (attribute == CUBLASLT_MATMUL_PREF_GROUPED_DESC_D_AVERAGE_COLS) mean = &own.mean_cols;
+  if (attribute == CUBLASLT_MATMUL_PREF_GROUPED_AVERAGE_REDUCTION_DIM) mean = &own.mean_summed;
+  if (mean != nullptr) {
+    // As cuBLAS 13.10.0 does, whatever its header says.
+    if (bytes != sizeof(*mean)) return CUBLAS_STATUS_INVALID_VALUE;
+    std::memcpy(mean, value, bytes);
+    return CUBLAS_STATUS_SUCCESS;
+  }
   if (attribute != CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES) return CUBLAS_STATUS_SUCCESS;
-  std::memcpy(&reinterpret_cast<Preference*>(preference)->workspace, value, bytes);
+  std::memcpy(&own.workspace, value, bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
                                               cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
-                                              cublasLtMatmulPreference_t, int wanted,
+                                              cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
-  Dims dims{};
-  if (!dims_of(*reinterpret_cast<Desc*>(desc), *reinterpret_cast<Layout*>(a),
-               *reinterpret_cast<Layout*>(b), *reinterpret_cast<Layout*>(d), dims)) {
+  const Layout &la = *reinterpret_cast<Layout*>(a), &lb = *reinterpret_cast<Layout*>(b),
+               &ld = *reinterpret_cast<Layout*>(d);
+  if (la.groups > 0) {
+    // Without the means a real library chooses blindly.
+    const auto& own = *reinterpret_cast<Preference*>(preference);
+    if (la.groups != lb.groups || la.groups != ld.groups || own.mean_rows <= 0 ||
+        own.mean_cols <= 0 || own.mean_summed <= 0) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  } else if (Dims dims{}; !dims_of(*reinterpret_cast<Desc*>(desc), la, lb, ld, dims)) {
     return CUBLAS_STATUS_INVALID_VALUE;
   }
   *found = wanted > 0 ? 1 : 0;
@@ -189,12 +300,32 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,
-                              cublasLtMatrixLayout_t, void* d, cublasLtMatrixLayout_t d_layout,
+                              cublasLtMatrixLayout_t c_layout, void* d,
+                              cublasLtMatrixLayout_t d_layout,
                               const cublasLtMatmulAlgo_t* algorithm, void* workspace, std::size_t,
                               cudaStream_t stream) {
   std::uint64_t mark = 0;
   std::memcpy(&mark, algorithm, sizeof(mark));
   if (mark != kAlgorithm || workspace == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  if (reinterpret_cast<Layout*>(a_layout)->groups > 0) {
+    const GroupedCall call{
+        *reinterpret_cast<Desc*>(desc),       *reinterpret_cast<Layout*>(a_layout),
+        *reinterpret_cast<Layout*>(b_layout), *reinterpret_cast<Layout*>(d_layout),
+        static_cast<const void* const*>(a),   static_cast<const void* const*>(b),
+        static_cast<void* const*>(d),         static_cast<const float*>(alpha),
+        static_cast<const float*>(beta)};
+    // Scales of the host are allowed, and wrong on Hopper from cuBLAS 13.4 to 13.7.
+    if (call.desc.pointer_mode != CUBLASLT_POINTER_MODE_DEVICE || c != d || c_layout != d_layout ||
+        !aligned(a) || !aligned(b) || !aligned(d) || call.a.groups != call.b.groups ||
+        call.a.groups != call.d.groups) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+    hostcuda::enqueue(stream, [call] {
+      multiply_groups(call);
+      return hostcuda::Progress::done;
+    });
+    return CUBLAS_STATUS_SUCCESS;
+  }
   const bool plain =
       *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
   if (!plain || c != d || !aligned(a) || !aligned(b) || !aligned(d)) {
@@ -213,12 +344,21 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
 }
 
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
-  static cudaStream_t stream;
-  *handle = reinterpret_cast<cublasHandle_t>(&stream);
+  static Blas blas;
+  *handle = reinterpret_cast<cublasHandle_t>(&blas);
   return CUBLAS_STATUS_SUCCESS;
 }
+// Puts the library's own workspace back.
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
-  *reinterpret_cast<cudaStream_t*>(handle) = stream;
+  *reinterpret_cast<Blas*>(handle) = {stream, nullptr};
+  return CUBLAS_STATUS_SUCCESS;
+}
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t bytes) {
+  if (reinterpret_cast<std::uintptr_t>(workspace) % 256 != 0 ||
+      !hostcuda::on_device(workspace, bytes)) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  reinterpret_cast<Blas*>(handle)->workspace = workspace;
   return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -237,6 +377,7 @@ cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle, const cublasOpe
     Dims dims;
   };
   std::vector<Group> all;
+  std::size_t members = 0;
   for (int g = 0; g < groups; ++g) {
     const bool plain = static_cast<const float*>(alpha)[g] == 1 &&
                        static_cast<const float*>(beta)[g] == 0 && group_size[g] == 1;
@@ -244,15 +385,53 @@ cublasStatus_t cublasGemmGroupedBatchedEx(cublasHandle_t handle, const cublasOpe
         ldb[g] < k[g] || ldc[g] < m[g]) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
+    ++members;
     all.push_back({.desc = {.transpose_a = true, .transpose_b = false},
                    .a = {type, k[g], m[g], lda[g]},
                    .b = {type, k[g], n[g], ldb[g]},
                    .c = {type, m[g], n[g], ldc[g]},
                    .dims = {m[g], n[g], k[g]}});
   }
-  hostcuda::enqueue(*reinterpret_cast<cudaStream_t*>(handle), [all, a, b, c] {
+  if (!has_batch_memory(handle, members, a, b, c)) return CUBLAS_STATUS_INVALID_VALUE;
+  hostcuda::enqueue(reinterpret_cast<Blas*>(handle)->stream, [all, a, b, c] {
     for (std::size_t g = 0; g < all.size(); ++g) {
+      check_operand(all[g].a, a[g]);
+      check_operand(all[g].b, b[g]);
+      check_operand(all[g].c, c[g]);
       multiply(all[g].desc, all[g].a, all[g].b, all[g].c, all[g].dims, a[g], b[g], c[g]);
+    }
+    return hostcuda::Progress::done;
+  });
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+// Of the types that cuBLAS lists, those of src/cuda.
+cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublasOperation_t op_a,
+                                   cublasOperation_t op_b, int m, int n, int k, const void* alpha,
+                                   const void* const a[], cudaDataType a_type, int lda,
+                                   const void* const b[], cudaDataType b_type, int ldb,
+                                   const void* beta, void* const c[], cudaDataType c_type, int ldc,
+                                   int batch, cublasComputeType_t compute, cublasGemmAlgo_t) {
+  if (m <= 0 || n <= 0 || k <= 0 || batch <= 0 || lda < k || ldb < k || ldc < m) {
+    return CUBLAS_STATUS_INVALID_VALUE;
+  }
+  const bool plain =
+      *static_cast<const float*>(alpha) == 1 && *static_cast<const float*>(beta) == 0;
+  if (!plain || op_a != CUBLAS_OP_T || op_b != CUBLAS_OP_N || compute != CUBLAS_COMPUTE_32F ||
+      a_type != b_type || a_type != c_type || (a_type != CUDA_R_16BF && a_type != CUDA_R_32F)) {
+    return CUBLAS_STATUS_NOT_SUPPORTED;
+  }
+  const auto count = static_cast<std::size_t>(batch);
+  if (!has_batch_memory(handle, count, a, b, c)) return CUBLAS_STATUS_INVALID_VALUE;
+  const Desc desc{.transpose_a = true, .transpose_b = false};
+  const Layout la{a_type, k, m, lda}, lb{b_type, k, n, ldb}, lc{c_type, m, n, ldc};
+  const Dims dims{m, n, k};
+  hostcuda::enqueue(reinterpret_cast<Blas*>(handle)->stream, [=] {
+    for (std::size_t i = 0; i < count; ++i) {
+      check_operand(la, a[i]);
+      check_operand(lb, b[i]);
+      check_operand(lc, c[i]);
+      multiply(desc, la, lb, lc, dims, a[i], b[i], c[i]);
     }
     return hostcuda::Progress::done;
   });

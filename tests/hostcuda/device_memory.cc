@@ -140,7 +140,7 @@ bool free_device(void* data) {
   return true;
 }
 
-bool in_device(const void* at, std::size_t bytes) {
+bool on_device(const void* at, std::size_t bytes) {
   return inside(memory().device, at, bytes, [](const Allocation& a) { return a.bytes; });
 }
 

@@ -14,7 +14,7 @@ void* allocate_device(std::size_t bytes);
 // False for what is not allocated. Throws std::logic_error where the bytes beside it were written.
 bool free_device(void* data);
 // Whether [at, at + bytes) lies in one allocation.
-bool in_device(const void* at, std::size_t bytes);
+bool on_device(const void* at, std::size_t bytes);
 std::size_t device_bytes_used();
 
 // Page-locked host memory, poisoned.

@@ -235,7 +235,7 @@ ncclResult_t ncclAlltoAll(const void* send, void* recv, std::size_t count, ncclD
   MPI_Comm_size(comm->comm, &ranks);
   const std::size_t bytes = count * size_of(type);
   const auto all = static_cast<std::size_t>(ranks) * bytes;
-  if (!hostcuda::in_device(send, all) || !hostcuda::in_device(recv, all) ||
+  if (!hostcuda::on_device(send, all) || !hostcuda::on_device(recv, all) ||
       (send == recv && bytes > 0)) {
     return ncclInvalidArgument;
   }

@@ -10,16 +10,23 @@ namespace {
 
 using testing::HasSubstr;
 
-// Of the host, for programs started while it lives.
-class HostDevices {
+// What programs that are started while it lives find in their environment.
+class Setting {
  public:
-  explicit HostDevices(int count) {
-    setenv("EPSWEEP_HOSTCUDA_DEVICES", std::to_string(count).c_str(), 1);
+  Setting(const char* name, int value) : name_(name) {
+    setenv(name, std::to_string(value).c_str(), 1);
   }
-  ~HostDevices() { unsetenv("EPSWEEP_HOSTCUDA_DEVICES"); }
-  HostDevices(const HostDevices&) = delete;
-  HostDevices& operator=(const HostDevices&) = delete;
+  ~Setting() { unsetenv(name_); }
+  Setting(const Setting&) = delete;
+  Setting& operator=(const Setting&) = delete;
+
+ private:
+  const char* name_;
 };
+// Devices of the host, which all its ranks see.
+constexpr const char* kDevices = "EPSWEEP_HOSTCUDA_DEVICES";
+// 12040 for one that serves CUDA 12.4; 0 for none.
+constexpr const char* kDriver = "EPSWEEP_HOSTCUDA_DRIVER";
 
 ProgramResult run_cuda(int ranks, const TempDir& dir, const std::string& options = "") {
   const std::string experiment =
@@ -37,7 +44,7 @@ int count_lines(const std::string& text, const std::string& word) {
 }
 
 TEST(Devices, EveryRankOfAHostHasItsOwn) {
-  const HostDevices two(2);
+  const Setting two(kDevices, 2);
   const TempDir dir;
   const ProgramResult result = run_cuda(2, dir);
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -46,7 +53,7 @@ TEST(Devices, EveryRankOfAHostHasItsOwn) {
 }
 
 TEST(Devices, FewerThanRanksAreRefusedInOneLine) {
-  const HostDevices two(2);
+  const Setting two(kDevices, 2);
   const TempDir dir;
   const ProgramResult result = run_cuda(4, dir);
   EXPECT_EQ(result.exit_code, 2);
@@ -55,7 +62,7 @@ TEST(Devices, FewerThanRanksAreRefusedInOneLine) {
 }
 
 TEST(Devices, OneForTwoRanksIsRefusedInOneLine) {
-  const HostDevices one(1);
+  const Setting one(kDevices, 1);
   const TempDir dir;
   const ProgramResult result = run_cuda(2, dir);
   EXPECT_EQ(result.exit_code, 2);
@@ -64,13 +71,55 @@ TEST(Devices, OneForTwoRanksIsRefusedInOneLine) {
 }
 
 TEST(Devices, SharingMarksThePoints) {
-  const HostDevices one(1);
+  const Setting one(kDevices, 1);
   const TempDir dir;
-  const ProgramResult result = run_cuda(2, dir, "--allow-shared-gpu");
+  const ProgramResult result = run_cuda(2, dir, "--allow-shared-gpu --set transport=mpi_staged");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   const Json record = records_of(dir.path("out")).at(0);
   EXPECT_EQ(record["load"]["ranks_per_device"], 2);
   EXPECT_THAT(result.out, HasSubstr("# up to 2 ranks share a device"));
+}
+
+// The double is the NCCL of the headers, which may be as old as 2.28.
+TEST(Devices, SharingSkipsNcclThatCannot) {
+  const Setting one(kDevices, 1);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir, "--allow-shared-gpu --set transport=nccl_sendrecv");
+  const Json record = records_of(dir.path("out")).at(0);
+  if (result.exit_code == 0) {
+    EXPECT_EQ(record["state"], "measured");
+    return;
+  }
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  EXPECT_EQ(record["state"], "skipped");
+  EXPECT_THAT(record["reason"].get<std::string>(), HasSubstr("refuses ranks that share a GPU"));
+}
+
+TEST(Devices, ADriverThatIsTooOldIsNamedInOneLine) {
+  const Setting old(kDriver, 12040);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("the driver serves CUDA 12.4, this program needs 13."));
+  EXPECT_EQ(count_lines(result.err, "error:"), 1) << result.err;
+}
+
+TEST(Devices, NoDriverIsNamedInOneLine) {
+  const Setting none(kDriver, 0);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("no NVIDIA driver is loaded on this host"));
+  EXPECT_EQ(count_lines(result.err, "error:"), 1) << result.err;
+}
+
+TEST(Devices, NoGpuIsNamedInOneLine) {
+  const Setting none(kDevices, 0);
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_THAT(result.err, HasSubstr("no GPU is visible on this host"));
+  EXPECT_EQ(count_lines(result.err, "error:"), 1) << result.err;
 }
 
 // Damage done on the device is found there too.
@@ -133,7 +182,7 @@ TEST(Exchange, PaddingIsRecordedAndOverflowSkipped) {
 }
 
 TEST(Devices, AChosenOneThatIsNotThereIsRefused) {
-  const HostDevices two(2);
+  const Setting two(kDevices, 2);
   const TempDir dir;
   const ProgramResult result = run_cuda(1, dir, "--device 2");
   EXPECT_EQ(result.exit_code, 2);

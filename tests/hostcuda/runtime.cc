@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "hostcuda/capture.h"
+#include "hostcuda/device.h"
 #include "hostcuda/device_memory.h"
 #include "hostcuda/left_out.h"
 #include "hostcuda/stream_queue.h"
@@ -35,6 +36,12 @@ std::optional<int> host_devices() {
   return text == nullptr ? std::nullopt : std::optional(std::atoi(text));
 }
 
+// 0 stands for no driver.
+int driver_version() {
+  const char* text = std::getenv("EPSWEEP_HOSTCUDA_DRIVER");
+  return text == nullptr ? CUDART_VERSION : std::atoi(text);
+}
+
 int current_device = 0;
 
 hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
@@ -44,10 +51,12 @@ hostcuda::Step copy_step(void* to, const void* from, std::size_t bytes) {
   };
 }
 
+int compute_capability = hostcuda::kComputeCapability;
+
 // Pageable memory makes a real copy wait for the host: never on a timed path, so refused here, as
 // are ranges that leave their allocation.
 bool can_copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  const auto host = hostcuda::in_pinned, device = hostcuda::in_device;
+  const auto host = hostcuda::in_pinned, device = hostcuda::on_device;
   if (kind == cudaMemcpyHostToDevice) return host(from, bytes) && device(to, bytes);
   if (kind == cudaMemcpyDeviceToHost) return device(from, bytes) && host(to, bytes);
   return kind == cudaMemcpyDeviceToDevice && device(from, bytes) && device(to, bytes);
@@ -55,12 +64,21 @@ bool can_copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind
 
 }  // namespace
 
+namespace hostcuda {
+
+void set_compute_capability(int capability) {
+  compute_capability = capability;
+}
+
+}  // namespace hostcuda
+
 extern "C" {
 
 const char* cudaGetErrorString(cudaError_t error) {
   return error == cudaSuccess ? "no error" : "error of the host double";
 }
 cudaError_t cudaGetDeviceCount(int* count) {
+  if (driver_version() < CUDART_VERSION) return cudaErrorInsufficientDriver;
   *count = host_devices().value_or(1);
   return cudaSuccess;
 }
@@ -74,11 +92,23 @@ cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
-  *value = attribute == cudaDevAttrL2CacheSize ? 1 << 16 : 1;
+  switch (attribute) {
+    case cudaDevAttrL2CacheSize:
+      *value = 1 << 16;
+      break;
+    case cudaDevAttrComputeCapabilityMajor:
+      *value = compute_capability / 10;
+      break;
+    case cudaDevAttrComputeCapabilityMinor:
+      *value = compute_capability % 10;
+      break;
+    default:
+      *value = 1;
+  }
   return cudaSuccess;
 }
 cudaError_t cudaDriverGetVersion(int* version) {
-  *version = CUDART_VERSION;
+  *version = driver_version();
   return cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
@@ -91,7 +121,8 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   const int id = host_devices() ? current_device : getpid();
   for (int i = 0; i < 3; ++i) properties->uuid.bytes[i] = static_cast<char>(id >> (8 * i));
   properties->l2CacheSize = 1 << 16;
-  properties->major = 9;
+  properties->major = compute_capability / 10;
+  properties->minor = compute_capability % 10;
   properties->multiProcessorCount = 1;
   properties->totalGlobalMem = hostcuda::kDeviceBytes;
   return cudaSuccess;
@@ -148,7 +179,7 @@ cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpy
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  if (!hostcuda::in_device(to, bytes)) return cudaErrorInvalidValue;
+  if (!hostcuda::on_device(to, bytes)) return cudaErrorInvalidValue;
   hostcuda::enqueue(stream, [=] {
     if (bytes > 0) std::memset(to, value, bytes);
     return hostcuda::Progress::done;

@@ -121,6 +121,48 @@ TEST_F(Launch, MissingPackagesWithoutSudoAreOneLine) {
   }
 }
 
+// The function alone, with a build folder of its own.
+std::string fetch_cutlass_into(const std::string& root) {
+  return fmt::format("bash -c 'set -euo pipefail; . {}; epsweep_root={}; epsweep_fetch_cutlass'",
+                     (kLaunch / "environment.sh").string(), root);
+}
+
+TEST_F(Launch, CutlassThatCannotBeFetchedIsANote) {
+  stub("nvcc", "");
+  stub("python3", "case $* in *--version) exit 0;; esac; echo warning; echo no network; exit 1");
+  const ProgramResult result = shell(fetch_cutlass_into(dir_.path("root")));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out,
+            "note: could not fetch nvidia-cutlass==4.2.0.0, so no CUTLASS kernels: no network\n");
+  EXPECT_FALSE(fs::exists(dir_.path("root/build/cutlass")));
+}
+
+TEST_F(Launch, CutlassWithoutPipIsANote) {
+  stub("nvcc", "");
+  stub("python3", "exit 1");
+  const ProgramResult result = shell(fetch_cutlass_into(dir_.path("root")));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(std::ranges::count(result.out, '\n'), 1) << result.out;
+  EXPECT_NE(result.out.find("no pip for python3"), std::string::npos) << result.out;
+}
+
+TEST_F(Launch, CutlassIsFetchedOnceIntoTheBuildFolder) {
+  stub("nvcc", "");
+  // pip makes the folder that follows --target, and would fail if it were asked again.
+  stub("python3",
+       "case $* in *--version) exit 0;; esac\n"
+       "while [ $1 != --target ]; do shift; done\n"
+       "[ ! -e " +
+           dir_.path("asked") + " ] && touch " + dir_.path("asked") + " && mkdir -p $2");
+  for (int i = 0; i < 2; ++i) {
+    const ProgramResult result = shell(fetch_cutlass_into(dir_.path("root")));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_EQ(result.out, "");
+    EXPECT_TRUE(fs::is_directory(dir_.path("root/build/cutlass")));
+    EXPECT_FALSE(fs::exists(dir_.path("root/build/cutlass.part")));
+  }
+}
+
 TEST_F(Launch, SlurmScriptOutsideOfAJobIsOneLine) {
   const ProgramResult result =
       shell("env -u SLURM_JOB_ID bash " + (kLaunch / "slurm.sbatch").string() + " x");

@@ -43,6 +43,8 @@ const std::map<std::string, std::vector<std::string>> kThirdParty = {
     {"nccl", {"cuda/"}},
     {"cublas", {"cuda/"}},
     {"nvtx", {"cuda/"}},
+    {"cutlass", {"cuda/optional/"}},
+    {"cute", {"cuda/optional/"}},
     {"oneapi/dnnl", {"cpu/grouped_gemms/onednn.cc"}},
     {"dnnl", {"cpu/grouped_gemms/onednn.cc"}},
     {"yaml-cpp", {"plan/yaml_tree.cc"}},

@@ -307,6 +307,12 @@ void PackedGemm::flush() {
   flush_from_caches(state_->weights.data(), state_->weights.bytes());
 }
 
+std::int64_t PackedGemm::scratch_bytes() const {
+  std::int64_t bytes = 0;
+  for (const Worker& worker : state_->workers) bytes += worker.scratch.bytes();
+  return bytes;
+}
+
 std::int64_t PackedGemm::weight_bytes() const {
   return state_->weights.bytes();
 }

@@ -34,6 +34,8 @@ class PackedGemm {
                 std::int64_t rows, const void* x, void* y);
   void flush();
   std::int64_t weight_bytes() const;
+  // Of all workers.
+  std::int64_t scratch_bytes() const;
 
   static std::optional<std::string> refuses(const GemmShape& shape);
 

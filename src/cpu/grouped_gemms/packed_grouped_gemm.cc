@@ -155,8 +155,13 @@ GemmWork PackedGroupedGemm::run(Lane&, const Buffer& x, Buffer& y,
     }
   }
   GemmWork work;
-  for (const Worker& worker : workers_) work.kernel_calls += worker.calls;
+  work.workspace_bytes = packed_.scratch_bytes();
+  for (const Worker& worker : workers_) {
+    work.kernel_calls += worker.calls;
+    work.workspace_bytes += worker.tile.bytes();
+  }
   for (const ExpertRows& job : experts_) work.computed_rows += job.rows;
+  work.stored_rows = work.computed_rows;
   return work;
 }
 

@@ -69,6 +69,7 @@ class ReferenceGemm final : public GroupedGemm {
       work.computed_rows += rows;
       ++work.kernel_calls;
     }
+    work.stored_rows = work.computed_rows;
     return work;
   }
 

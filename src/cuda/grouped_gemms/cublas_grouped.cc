@@ -1,107 +1,96 @@
 // cuBLAS's grouped batch: all experts in one call, their shapes given by the host.
-#include <algorithm>
 #include <vector>
 
-#include <cublas_v2.h>
-
+#include "cuda/cublas_handle.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
-#include "cuda/expert_matrices.h"
+#include "cuda/int32_limits.h"
 #include "cuda/matmul.h"
+#include "cuda/shared_weights_gemm.h"
+#include "cuda/slot_plan.h"
 
 namespace epsweep::cuda {
 namespace {
 
-cublasHandle_t cublas() {
-  static const cublasHandle_t handle = [] {
-    cublasHandle_t made = nullptr;
-    check(cublasCreate(&made), "cublasCreate");
-    return made;
-  }();
-  return handle;
-}
-
-// One group for each expert with rows. The pointers lie on the device and are copied there in every
-// run, as the rows they point to depend on the routing.
-class CublasGrouped final : public GroupedGemm {
+// One group for each expert with rows. The pointers lie on the device and are written there in
+// every run, as the rows they point to depend on the routing.
+class CublasGrouped final : public SharedWeightsGemm {
  public:
   explicit CublasGrouped(const GemmShape& shape)
-      : shape_(shape), weights_(shape), pointers_(make_pinned_buffer(3 * experts() * kPointer)) {
-    const std::size_t count = static_cast<std::size_t>(experts());
-    device_pointers_ = make_device_buffer(3 * experts() * kPointer);
+      : SharedWeightsGemm(shape),
+        workspace_(make_device_buffer(kMatmulWorkspaceBytes)),
+        pointers_(make_device_buffer(3 * capacity() * static_cast<std::int64_t>(sizeof(void*)))),
+        slots_(shape.num_experts) {
+    const auto count = static_cast<std::size_t>(shape.num_experts);
     transposed_.assign(count, CUBLAS_OP_T);
     plain_.assign(count, CUBLAS_OP_N);
-    m_.assign(count, static_cast<int>(shape.n));
-    k_.assign(count, static_cast<int>(shape.k));
+    m_.assign(count, as_int32(shape.n, "outputs"));
+    k_.assign(count, as_int32(shape.k, "inputs"));
     rows_.resize(count);
     ones_.assign(count, 1);
     alpha_.assign(count, 1.0F);
     beta_.assign(count, 0.0F);
   }
 
-  void prepare(const WeightSource& weights) override { weights_.load(weights); }
-  void warm(std::span<const std::int64_t>) override { cublas(); }
+  void warm(std::span<const std::int64_t> rows_per_expert) override {
+    number_groups(rows_per_expert);
+    cublas();
+  }
 
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
                std::span<const std::int64_t> rows_per_expert) override {
+    const int groups = number_groups(rows_per_expert);
+    if (groups == 0) return {};
     const cudaStream_t stream = stream_of(lane);
-    const GemmWork work = point_at_rows(x, y, rows_per_expert);
-    if (groups_ == 0) return work;
-    EPS_CUDA(cudaMemcpyAsync(device_pointers_.data(), pointers_.data(),
-                             static_cast<std::size_t>(pointers_.bytes()), cudaMemcpyHostToDevice,
-                             stream));
-    const cudaDataType_t type = shape_.dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
-    auto* device = static_cast<void**>(device_pointers_.data());
-    check(cublasSetStream(cublas(), stream), "cublasSetStream");
-    check(cublasGemmGroupedBatchedEx(cublas(), transposed_.data(), plain_.data(), m_.data(),
-                                     rows_.data(), k_.data(), alpha_.data(), device, type,
-                                     k_.data(), device + experts(), type, k_.data(), beta_.data(),
-                                     device + 2 * experts(), type, m_.data(), groups_, ones_.data(),
-                                     CUBLAS_COMPUTE_32F),
-          "cublasGemmGroupedBatchedEx");
-    return work;
+    const BatchOperands operands{.pointers = static_cast<void**>(pointers_.data()),
+                                 .capacity = capacity(),
+                                 .tile_rows = 0,
+                                 .w = const_cast<void*>(weights().of(0)),
+                                 .x = const_cast<void*>(x.data()),
+                                 .y = y.data(),
+                                 .w_bytes = shape().n * x_row_bytes(),
+                                 .x_bytes = x_row_bytes(),
+                                 .y_bytes = y_row_bytes()};
+    for (const ExpertSlots& part : slots_.parts()) point_at_experts(stream, part, operands);
+    multiply(stream, operands, groups);
+    return {.kernel_calls = 1 + static_cast<std::int64_t>(slots_.parts().size()),
+            .computed_rows = slots_.rows(),
+            .stored_rows = slots_.rows(),
+            .workspace_bytes = workspace_.bytes() + pointers_.bytes(),
+            .choice = nullptr};
   }
-
-  void flush_weights() override { flush_device_cache(); }
-  std::int64_t weight_bytes() const override { return weights_.bytes(); }
 
  private:
-  static constexpr auto kPointer = static_cast<std::int64_t>(sizeof(void*));
+  // Even, so that all three arrays of pointers begin at a multiple of 16 bytes.
+  std::int64_t capacity() const { return in_tiles(shape().num_experts, 2); }
 
-  std::int64_t experts() const { return shape_.num_experts; }
-
-  // Fills the pointers to weights, inputs and outputs, and the rows, of experts that have any.
-  GemmWork point_at_rows(const Buffer& x, Buffer& y,
-                         std::span<const std::int64_t> rows_per_expert) {
-    GemmWork work;
-    groups_ = 0;
-    const std::int64_t element = bytes_of(shape_.dtype);
-    const auto pointers = pointers_.as<const void*>();
-    std::int64_t row = 0;
-    for (std::int64_t expert = 0; expert < experts(); ++expert) {
-      const std::int64_t rows = rows_per_expert[static_cast<std::size_t>(expert)];
-      if (rows == 0) continue;
-      const auto group = static_cast<std::size_t>(groups_++);
-      const auto stride = static_cast<std::size_t>(experts());
-      pointers[group] = weights_.of(static_cast<int>(expert));
-      pointers[group + stride] = static_cast<const std::byte*>(x.data()) + row * shape_.k * element;
-      pointers[group + 2 * stride] = static_cast<std::byte*>(y.data()) + row * shape_.n * element;
-      rows_[group] = static_cast<int>(rows);
-      row += rows;
+  // Notes the rows of experts that have any, and returns their number.
+  int number_groups(std::span<const std::int64_t> rows_per_expert) {
+    slots_.lay_out(rows_per_expert,
+                   [](std::int64_t rows) { return std::int64_t{rows > 0 ? 1 : 0}; });
+    std::size_t group = 0;
+    for (const std::int64_t rows : rows_per_expert) {
+      if (rows > 0) rows_[group++] = as_int32(rows, "rows of one expert");
     }
-    work.computed_rows = row;
-    work.kernel_calls = groups_ > 0 ? 1 : 0;
-    return work;
+    return static_cast<int>(group);
   }
 
-  GemmShape shape_;
-  ExpertMatrices weights_;
-  // Page-locked, so that the copy to the device does not wait for the host.
-  Buffer pointers_, device_pointers_;
+  void multiply(cudaStream_t stream, const BatchOperands& operands, int groups) {
+    const cudaDataType_t type = cublas_type(shape().dtype);
+    void** w = operands.pointers;
+    check(cublasGemmGroupedBatchedEx(cublas_on(stream, workspace_), transposed_.data(),
+                                     plain_.data(), m_.data(), rows_.data(), k_.data(),
+                                     alpha_.data(), w, type, k_.data(), w + capacity(), type,
+                                     k_.data(), beta_.data(), w + 2 * capacity(), type, m_.data(),
+                                     groups, ones_.data(), CUBLAS_COMPUTE_32F),
+          "cublasGemmGroupedBatchedEx");
+  }
+
+  Buffer workspace_, pointers_;
+  SlotPlan slots_;
   std::vector<cublasOperation_t> transposed_, plain_;
   std::vector<int> m_, rows_, k_, ones_;
   std::vector<float> alpha_, beta_;
-  int groups_ = 0;
 };
 
 const bool kAdded = GroupedGemmCatalog::instance().add(

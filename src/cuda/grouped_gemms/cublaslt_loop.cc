@@ -4,8 +4,8 @@
 
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
-#include "cuda/expert_matrices.h"
 #include "cuda/matmul.h"
+#include "cuda/shared_weights_gemm.h"
 
 namespace epsweep::cuda {
 namespace {
@@ -17,16 +17,13 @@ struct Branch {
   Buffer workspace = make_device_buffer(kMatmulWorkspaceBytes);
 };
 
-class CublasltLoop final : public GroupedGemm {
+class CublasltLoop final : public SharedWeightsGemm {
  public:
   CublasltLoop(const GemmShape& shape, int num_streams)
-      : shape_(shape),
-        weights_(shape),
+      : SharedWeightsGemm(shape),
         matmul_({.n = shape.n, .k = shape.k, .dtype = shape.dtype}),
         workspace_(make_device_buffer(kMatmulWorkspaceBytes)),
         branches_(static_cast<std::size_t>(num_streams - 1)) {}
-
-  void prepare(const WeightSource& weights) override { weights_.load(weights); }
 
   void warm(std::span<const std::int64_t> rows_per_expert) override {
     for (const std::int64_t rows : rows_per_expert) matmul_.prepare(rows);
@@ -36,29 +33,27 @@ class CublasltLoop final : public GroupedGemm {
                std::span<const std::int64_t> rows_per_expert) override {
     const cudaStream_t stream = stream_of(lane);
     fork(stream);
-    const std::int64_t element = bytes_of(shape_.dtype);
     const auto* from = static_cast<const std::byte*>(x.data());
     auto* to = static_cast<std::byte*>(y.data());
     GemmWork work;
-    for (int expert = 0; expert < shape_.num_experts; ++expert) {
+    for (int expert = 0; expert < shape().num_experts; ++expert) {
       const std::int64_t rows = rows_per_expert[static_cast<std::size_t>(expert)];
       if (rows == 0) continue;
       const auto turn = static_cast<std::size_t>(work.kernel_calls) % (branches_.size() + 1);
       Branch* branch = turn == 0 ? nullptr : &branches_[turn - 1];
       matmul_.run(branch == nullptr ? stream : branch->stream.get(), rows,
-                  {.x = from, .w = weights_.of(expert), .y = to},
+                  {.x = from, .w = weights().of(expert), .y = to},
                   branch == nullptr ? workspace_ : branch->workspace);
-      from += rows * shape_.k * element;
-      to += rows * shape_.n * element;
+      from += rows * x_row_bytes();
+      to += rows * y_row_bytes();
       ++work.kernel_calls;
       work.computed_rows += rows;
     }
     join(stream);
+    work.stored_rows = work.computed_rows;
+    work.workspace_bytes = kMatmulWorkspaceBytes * static_cast<std::int64_t>(branches_.size() + 1);
     return work;
   }
-
-  void flush_weights() override { flush_device_cache(); }
-  std::int64_t weight_bytes() const override { return weights_.bytes(); }
 
  private:
   void fork(cudaStream_t stream) {
@@ -75,8 +70,6 @@ class CublasltLoop final : public GroupedGemm {
     }
   }
 
-  GemmShape shape_;
-  ExpertMatrices weights_;
   Matmul matmul_;
   Buffer workspace_;
   std::vector<Branch> branches_;

@@ -2,52 +2,55 @@
 #include "cuda/kernels/gemv.h"
 
 #include <algorithm>
+#include <numeric>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "cuda/cuda_lane.h"
-#include "cuda/expert_matrices.h"
+#include "cuda/int32_limits.h"
+#include "cuda/shared_weights_gemm.h"
 
 namespace epsweep::cuda {
 namespace {
 
-class Gemv final : public GroupedGemm {
+class Gemv final : public SharedWeightsGemm {
  public:
-  explicit Gemv(const GemmShape& shape) : shape_(shape), weights_(shape) {}
+  explicit Gemv(const GemmShape& shape) : SharedWeightsGemm(shape) {}
 
-  void prepare(const WeightSource& weights) override { weights_.load(weights); }
-  void warm(std::span<const std::int64_t>) override {}
+  void warm(std::span<const std::int64_t> rows_per_expert) override {
+    // A block steps past the last row by less than one pass.
+    const std::int64_t rows =
+        std::accumulate(rows_per_expert.begin(), rows_per_expert.end(), std::int64_t{kGemvRows});
+    as_int32(rows, kRows);
+  }
 
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
                std::span<const std::int64_t> rows_per_expert) override {
     GemmWork work;
     std::int64_t row = 0;
-    for (int first = 0; first < shape_.num_experts; first += kGemvExperts) {
-      const int count = std::min(kGemvExperts, shape_.num_experts - first);
+    for (int first = 0; first < shape().num_experts; first += kGemvExperts) {
+      const int count = std::min(kGemvExperts, shape().num_experts - first);
       GemvRows rows{};
-      rows.begin[0] = static_cast<std::int32_t>(row);
+      rows.begin[0] = as_int32(row, kRows);
       for (int e = 0; e < count; ++e) {
         const std::int64_t own = rows_per_expert[static_cast<std::size_t>(first + e)];
         // The narrow side of a tensor-core product is eight rows.
         work.computed_rows += (own + 7) / 8 * 8;
         row += own;
-        rows.begin[e + 1] = static_cast<std::int32_t>(row);
+        rows.begin[e + 1] = as_int32(row, kRows);
       }
       if (rows.begin[count] == rows.begin[0]) continue;
-      gemv(stream_of(lane), rows, count, shape_.n, shape_.k, x.data(), weights_.of(first),
+      gemv(stream_of(lane), rows, count, shape().n, shape().k, x.data(), weights().of(first),
            y.data());
       ++work.kernel_calls;
     }
+    work.stored_rows = row;
     return work;
   }
 
-  void flush_weights() override { flush_device_cache(); }
-  std::int64_t weight_bytes() const override { return weights_.bytes(); }
-
  private:
-  GemmShape shape_;
-  ExpertMatrices weights_;
+  static constexpr auto kRows = "rows of all experts";
 };
 
 std::optional<std::string> refuses(const GemmShape& shape) {
@@ -60,7 +63,7 @@ std::optional<std::string> refuses(const GemmShape& shape) {
 const bool kAdded = GroupedGemmCatalog::instance().add(
     {.name = "gemv",
      .backend = "cuda",
-     .summary = "own kernel for up to 16 rows per expert: one launch, weights streamed once",
+     .summary = "own kernel: one launch, weights streamed once for every 16 rows of an expert",
      .refuses = refuses,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<Gemv>(shape);

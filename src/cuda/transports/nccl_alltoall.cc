@@ -60,7 +60,10 @@ const bool kAdded = TransportCatalog::instance().add(
      .backend = "cuda",
      .summary = "ncclAlltoAll: fixed capacity per pair of ranks, padding travels, no host wait",
      .capacity = Capacity::fixed,
-     .refuses = [] { return all_to_all_refusal(nccl_versions()); },
+     .refuses = []() -> std::optional<std::string> {
+       if (auto reason = all_to_all_refusal(nccl_versions())) return reason;
+       return shared_gpu_refusal(nccl_versions());
+     },
      .make_fabric = make_nccl_fabric,
      .make = [](const EpGroup& group, Fabric* fabric) -> std::unique_ptr<Transport> {
        return std::make_unique<NcclAlltoall>(group, group_comm(*fabric));

@@ -1,6 +1,7 @@
 // Exchange by NCCL: one group of sends and receives with the exact counts.
 #include "cuda/nccl_exchange.h"
 #include "cuda/nccl_fabric.h"
+#include "cuda/nccl_version.h"
 #include "device/transport.h"
 #include "mpi/ep_group.h"
 
@@ -37,6 +38,7 @@ const bool kAdded = TransportCatalog::instance().add(
     {.name = "nccl_sendrecv",
      .backend = "cuda",
      .summary = "NCCL sends and receives of exact counts in one group",
+     .refuses = [] { return shared_gpu_refusal(nccl_versions()); },
      .make_fabric = make_nccl_fabric,
      .make = [](const EpGroup& group, Fabric* fabric) -> std::unique_ptr<Transport> {
        return std::make_unique<NcclSendrecv>(group, group_comm(*fabric));

@@ -35,6 +35,7 @@ class GroupedGemmConformance : public testing::TestWithParam<Parameters> {
       const GemmResult result = run_gemm(*gemm, given);
       expect_correct(given, result);
       EXPECT_EQ(result.work.computed_rows, given.total_rows());
+      EXPECT_EQ(result.work.stored_rows, given.total_rows());
       EXPECT_EQ(result.work.kernel_calls == 0, given.total_rows() == 0);
     }
   }
@@ -108,6 +109,16 @@ TEST(Loop, CallsOncePerExpertWithRows) {
   const GemmCase given{{4, 640, 64, DType::fp32}, {0, 700, 1, 5}};
   EXPECT_EQ(run_gemm(*prepared("loop", given, 1), given).work.kernel_calls, 3);
   EXPECT_EQ(run_gemm(*prepared("loop", given, 2), given).work.kernel_calls, 6);
+}
+
+// Two threads hold a tile of 700 rows of half the columns each, and scratch of 64 bytes or more.
+TEST(Loop, CountsItsWorkspace) {
+  const GemmCase given{{4, 640, 64, DType::fp32}, {0, 700, 1, 5}};
+  const std::int64_t two = run_gemm(*prepared("loop", given, 2), given).work.workspace_bytes;
+  EXPECT_GE(two, 2 * (700 * 320 * 4 + 64));
+  EXPECT_LT(two, 3 * 700 * 320 * 4);
+  EXPECT_LT(run_gemm(*prepared("loop", given, 1), given).work.workspace_bytes, 1 << 20);
+  EXPECT_EQ(run_gemm(*prepared("reference", given, 2), given).work.workspace_bytes, 0);
 }
 
 // A row's result must not depend on how many rows there are or where it lies.

@@ -41,6 +41,7 @@ TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
   EXPECT_EQ(gate_up["k"], 16);
   EXPECT_EQ(gate_up["routed_rows"], 16);
   EXPECT_EQ(gate_up["computed_rows"], 20);
+  EXPECT_EQ(gate_up["stored_rows"], 24);
   EXPECT_EQ(record["m_distribution"]["down"]["k"], 8);
   EXPECT_EQ(record["bytes"]["dispatch"]["row_bytes"], 32);
   EXPECT_EQ(record["bytes"]["dispatch"]["a_remote_bytes"], 8 * 32);

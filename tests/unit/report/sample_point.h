@@ -105,7 +105,8 @@ inline PointRecordInput measured_input(const SweepPoint& point, double stage_s =
   input.world_size = point.ep_size;
   input.layout = sample_layout(point.ep_size, point.ep_size);
   input.workload = sample_workload(point);
-  input.gemms = FfnGemms{{8, 16, 20}, {8, 16, 16}};
+  input.gemms = FfnGemms{.gate_up = {{{8, 16, 20, 24, 1'000'000, nullptr}}},
+                         .down = {{{8, 16, 16, 16, 500'000, nullptr}}}};
   input.check = CheckResult{CheckVerdict::passed, 0.001, 0.01, 8, "before and after timing"};
   input.timings = summarize(even_times(point.ep_size, point.iterations, stage_s));
   input.load = {.ranks = point.ep_size, .cores = 64, .foreign_load = 0.01};

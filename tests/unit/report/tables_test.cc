@@ -83,11 +83,11 @@ Stages
    4          8         2    10.0            10.0     10.0      10.0        10.0     10.0       10.0  0 (100%)     5.00    42.9   14.3  6.4e-03 A
 
 Rows per expert (M) and dispatch bytes
-(empty, pad: %; rank max/mean: rows per rank; calls: both GEMMs; MB: A per assignment, B per rank, C per domain, D per remote rank, E per remote domain; calls and MB of a group and layer)
-  EP  tok/group  tok/rank  M mean  P10  median  P90  max  max/mean  empty  rank max/mean  calls   pad   A self  A remote        B  C        D  E
-  --  ---------  --------  ------  ---  ------  ---  ---  --------  -----  -------------  -----  ----  -------  --------  -------  -  -------  -
-   2          8         4    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5  2.6e-04   2.6e-04  3.8e-04  -  1.9e-04  -
-   4          8         2    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5  2.6e-04   2.6e-04  3.8e-04  -  1.9e-04  -
+(empty, pad: %; stored: padding in memory, %; rank max/mean: rows per rank; calls: both GEMMs; work: a rank's kernel memory; MB: A per assignment, B per rank, C per domain, D per remote rank, E per remote domain; calls and MB of a group and layer)
+  EP  tok/group  tok/rank  M mean  P10  median  P90  max  max/mean  empty  rank max/mean  calls   pad  stored  work MB   A self  A remote        B  C        D  E
+  --  ---------  --------  ------  ---  ------  ---  ---  --------  -----  -------------  -----  ----  ------  -------  -------  --------  -------  -  -------  -
+   2          8         4    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5    25.0     1.50  2.6e-04   2.6e-04  3.8e-04  -  1.9e-04  -
+   4          8         2    2.00    2       2    2    2      1.00    0.0           1.00     16  12.5    25.0     1.50  2.6e-04   2.6e-04  3.8e-04  -  1.9e-04  -
 
 Not measured
   EP8 8 tok/group: skipped: too big

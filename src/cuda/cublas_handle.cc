@@ -1,0 +1,29 @@
+#include "cuda/cublas_handle.h"
+
+#include "cuda/matmul.h"
+
+namespace epsweep::cuda {
+
+cublasHandle_t cublas() {
+  static const cublasHandle_t handle = [] {
+    cublasHandle_t made = nullptr;
+    check(cublasCreate(&made), "cublasCreate");
+    return made;
+  }();
+  return handle;
+}
+
+cublasHandle_t cublas_on(cudaStream_t stream, Buffer& workspace) {
+  const cublasHandle_t handle = cublas();
+  // In this order: setting the stream puts the library's own memory back.
+  check(cublasSetStream(handle, stream), "cublasSetStream");
+  check(cublasSetWorkspace(handle, workspace.data(), static_cast<std::size_t>(workspace.bytes())),
+        "cublasSetWorkspace");
+  return handle;
+}
+
+cudaDataType_t cublas_type(DType dtype) {
+  return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
+}
+
+}  // namespace epsweep::cuda

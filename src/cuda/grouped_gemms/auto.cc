@@ -1,0 +1,44 @@
+// The kernel that measures best on the rows at hand.
+#include <algorithm>
+#include <optional>
+
+#include "cuda/auto_gemm.h"
+
+namespace epsweep::cuda {
+namespace {
+
+constexpr auto kName = "auto";
+
+// Every other kernel of the backend, by name.
+std::vector<GroupedGemmEntry> candidates() {
+  std::vector<GroupedGemmEntry> found;
+  const GroupedGemmCatalog& catalog = GroupedGemmCatalog::instance();
+  for (const std::string& name : catalog.names()) {
+    const GroupedGemmEntry& entry = catalog.at(name);
+    if (entry.backend == "cuda" && name != kName) found.push_back(entry);
+  }
+  return found;
+}
+
+// Only what nobody can.
+std::optional<std::string> refuses(const GemmShape& shape) {
+  std::string reasons;
+  for (const GroupedGemmEntry& entry : candidates()) {
+    const auto reason = entry.refuses(shape);
+    if (!reason) return std::nullopt;
+    reasons += (reasons.empty() ? "" : "; ") + entry.name + ": " + *reason;
+  }
+  return reasons;
+}
+
+const bool kAdded = GroupedGemmCatalog::instance().add(
+    {.name = kName,
+     .backend = "cuda",
+     .summary = "the fastest of the others, measured on each layer's own rows before timing",
+     .refuses = refuses,
+     .make = [](const GemmShape& shape, int num_threads) -> std::unique_ptr<GroupedGemm> {
+       return make_auto_gemm(shape, num_threads, candidates());
+     }});
+
+}  // namespace
+}  // namespace epsweep::cuda
