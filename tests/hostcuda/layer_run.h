@@ -44,7 +44,7 @@ class SeeingOps final : public ForwardingOps {
     ForwardingOps::router(lane, op, x, gate, prescribed, own_choice, weights);
     const auto bytes = bytes_on_host(backend_, lane, weights, weights.bytes());
     std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     seen_.router_weights.push_back(std::move(values));
   }
 
