@@ -4,12 +4,23 @@ set(EPSWEEP_CUDA AUTO CACHE STRING "Build the CUDA engine: ON, OFF, or AUTO for 
 set(EPSWEEP_CUDA_ARCHITECTURES "80;90;100" CACHE STRING "GPU architectures to compile for")
 
 find_package(CUDAToolkit QUIET)
-find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-find_library(NCCL_LIBRARY nccl HINTS ${CUDAToolkit_LIBRARY_DIR})
+# NCCL comes with the toolkit's packages, or with PyPI's nvidia-nccl, which has no libnccl.so.
+execute_process(
+  COMMAND python3 -c "import nvidia.nccl; print(list(nvidia.nccl.__path__)[0])"
+  OUTPUT_VARIABLE epsweep_python_nccl
+  OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${CUDAToolkit_INCLUDE_DIRS} ${epsweep_python_nccl}/include)
+find_library(
+  NCCL_LIBRARY
+  NAMES nccl libnccl.so.2
+  HINTS ${CUDAToolkit_LIBRARY_DIR} ${epsweep_python_nccl}/lib)
 
 set(epsweep_cuda_missing)
 if(NOT CUDAToolkit_FOUND)
   list(APPEND epsweep_cuda_missing "the CUDA toolkit (nvcc on PATH, or CUDAToolkit_ROOT)")
+endif()
+if(CUDAToolkit_FOUND AND NOT TARGET CUDA::cublasLt)
+  list(APPEND epsweep_cuda_missing "cuBLAS (cublasLt.h and libcublasLt of the CUDA toolkit)")
 endif()
 if(NOT NCCL_INCLUDE_DIR OR NOT NCCL_LIBRARY)
   list(APPEND epsweep_cuda_missing "NCCL (nccl.h and libnccl; NCCL_INCLUDE_DIR, NCCL_LIBRARY)")

@@ -10,6 +10,8 @@ epsweep_packages=(
   nlohmann-json3-dev libdnnl-dev libgtest-dev libgmock-dev
 )
 
+epsweep_cutlass_package=nvidia-cutlass==4.2.0.0
+
 epsweep_fail() {
   echo "$(basename "$0"): $*" >&2
   exit 1
@@ -55,7 +57,7 @@ epsweep_install_packages() {
 # Puts CUTLASS's headers into build/cutlass, where the CUDA engine can be built and they are not there
 # yet. Without them one kernel refuses, so a failure is a line and no more.
 epsweep_fetch_cutlass() {
-  local package=nvidia-cutlass==4.2.0.0 folder="$epsweep_root/build/cutlass" log
+  local package=$epsweep_cutlass_package folder="$epsweep_root/build/cutlass" log
   command -v nvcc >/dev/null || [ -x /usr/local/cuda/bin/nvcc ] || return 0
   [ ! -d "$folder" ] || return 0
   if ! python3 -m pip --version >/dev/null 2>&1; then
