@@ -2,7 +2,6 @@
 #include "device/grouped_gemm.h"
 
 #include <cmath>
-#include <cstring>
 #include <numeric>
 #include <vector>
 
@@ -54,11 +53,11 @@ Element as_element(float value) {
   }
 }
 
-// Inputs are eighths between -1 and 1 and weights have 8 bits: sums of up to 2^12 products are
 PayloadStream payload_weights(int expert) {
   return {RandomStream(2, epsweep::Stream::test, static_cast<std::uint64_t>(expert)), 0x1p-8F};
 }
 
+// Inputs are eighths between -1 and 1 and weights have 8 bits: sums of up to 2^12 products are
 // exact in fp32, so any order of adding gives the same bits before the last rounding.
 template <typename Element>
 void expect_right(const std::string& name, const GemmCase& c) {
@@ -106,9 +105,7 @@ GemmWork run_once(const std::string& name, const std::vector<std::int64_t>& rows
   const GemmShape shape{
       .num_experts = static_cast<int>(rows.size()), .n = 16, .k = 32, .dtype = DType::bf16};
   const auto gemm = GroupedGemmCatalog::instance().at(name).make(shape, 1);
-  gemm->prepare([](int, std::int64_t begin, std::int64_t end, void* out) {
-    std::memset(out, 0, static_cast<std::size_t>((end - begin) * 64));
-  });
+  gemm->prepare(payload_weights);
   gemm->warm(rows);
   const std::int64_t total = std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
   Buffer x = make_device_buffer(total * 64), y = make_device_buffer(total * 32);

@@ -1,10 +1,12 @@
 // Row counts that break grouped products: one row, none, very many, many experts, runs in flight.
 #include <numeric>
+#include <span>
 #include <vector>
 
 #include <gtest/gtest.h>
 
 #include "base/bfloat16.h"
+#include "base/payload_stream.h"
 #include "cuda/cuda_lane.h"
 #include "device/grouped_gemm.h"
 #include "device_array.h"
@@ -14,12 +16,12 @@ namespace {
 
 using Rows = std::vector<std::int64_t>;
 
-// Quarters between -1 and 1: sums are exact in any order.
+// Quarters between -1 and 1, times weights of eight bits: sums are exact in any order.
 float x_value(std::int64_t row, std::int64_t i) {
   return static_cast<float>((row * 5 + i * 3) % 9 - 4) / 4;
 }
-float w_value(std::int64_t expert, std::int64_t out, std::int64_t i) {
-  return static_cast<float>((expert * 7 + out * 2 + i * 5) % 9 - 4) / 4;
+PayloadStream weights_of(int expert) {
+  return {RandomStream(4, epsweep::Stream::test, static_cast<std::uint64_t>(expert)), 0x1p-8F};
 }
 
 // x and y of one product; first_row shifts the values, so that runs differ.
@@ -56,12 +58,14 @@ struct Product {
   void expect_right() const {
     const std::vector<std::uint16_t> got = y.host();
     std::int64_t row = 0;
+    std::vector<float> w(static_cast<std::size_t>(shape.n * shape.k));
     for (std::size_t expert = 0; expert < rows.size(); ++expert) {
+      fill_payload(weights_of(static_cast<int>(expert)), 0, std::span(w));
       for (std::int64_t r = 0; r < rows[expert]; ++r, ++row) {
         for (std::int64_t out = 0; out < shape.n; ++out) {
           float sum = 0;
           for (std::int64_t i = 0; i < shape.k; ++i) {
-            sum += x_value(first_row + row, i) * w_value(static_cast<std::int64_t>(expert), out, i);
+            sum += x_value(first_row + row, i) * w[static_cast<std::size_t>(out * shape.k + i)];
           }
           ASSERT_EQ(got[static_cast<std::size_t>(row * shape.n + out)], bf16_of_float(sum))
               << "expert " << expert << " row " << r << " output " << out;
@@ -78,12 +82,7 @@ class GroupedShapes : public testing::TestWithParam<std::string> {
     const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(GetParam());
     if (entry.refuses(shape)) return nullptr;
     auto gemm = entry.make(shape, 1);
-    gemm->prepare([&](int expert, std::int64_t begin, std::int64_t end, void* out) {
-      auto* to = static_cast<std::uint16_t*>(out);
-      for (std::int64_t row = begin; row < end; ++row) {
-        for (std::int64_t i = 0; i < shape.k; ++i) *to++ = bf16_of_float(w_value(expert, row, i));
-      }
-    });
+    gemm->prepare(weights_of);
     return gemm;
   }
 
