@@ -113,11 +113,13 @@ GroupedGemmEntry with_own_layout() {
 
 const GemmShape kShape{.num_experts = 2, .n = 16, .k = 32, .dtype = DType::bf16};
 
+PayloadStream weights_of(int expert) {
+  return {RandomStream(6, epsweep::Stream::test, static_cast<std::uint64_t>(expert)), 0x1p-8F};
+}
+
 std::unique_ptr<GroupedGemm> prepared(std::vector<GroupedGemmEntry> candidates) {
   auto gemm = make_auto_gemm(kShape, 1, std::move(candidates));
-  gemm->prepare([](int, std::int64_t begin, std::int64_t end, void* out) {
-    std::fill_n(static_cast<std::uint16_t*>(out), (end - begin) * 32, std::uint16_t{0x3f80});
-  });
+  gemm->prepare(weights_of);
   seen() = {};
   return gemm;
 }
@@ -207,9 +209,7 @@ TEST(AutoGemm, has_every_kernel_of_the_catalog_as_a_candidate) {
   const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at("auto");
   EXPECT_EQ(entry.refuses(kShape), std::nullopt);
   const auto gemm = entry.make(kShape, 1);
-  gemm->prepare([](int, std::int64_t begin, std::int64_t end, void* out) {
-    std::fill_n(static_cast<std::uint16_t*>(out), (end - begin) * 32, std::uint16_t{0x3f80});
-  });
+  gemm->prepare(weights_of);
   const std::vector<std::int64_t> rows = {2, 1};
   gemm->warm(rows);
   const GemmWork work = run(*gemm, rows);
