@@ -35,8 +35,9 @@ Described describe(const GemmShape& shape, const std::vector<std::int64_t>& rows
   GroupTable table(shape);
   TestStream stream;
   Described got;
-  got.count = table.describe(
-      stream, {.x = address(0x100), .w = address(0x1000), .y = address(0x200)}, rows);
+  got.count =
+      table.describe(stream, {.x = address(0x100), .w = address(0x1000), .y = address(0x200)}, rows)
+          .count;
   stream.synchronize();
   const GroupArrays& at = table.arrays();
   got.w = host_copy(at.w, got.count);
