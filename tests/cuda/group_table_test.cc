@@ -105,7 +105,7 @@ TEST(GroupTable, refuses_rows_that_do_not_fit_an_index) {
   GroupTable table({.num_experts = 2, .n = 16, .k = 8});
   TestStream stream;
   const std::vector<std::int64_t> rows{1LL << 30, 1LL << 30};
-  EXPECT_THROW(table.describe(stream, {}, rows), RunError);
+  EXPECT_THROW(table.check(rows), RunError);
 }
 
 }  // namespace
