@@ -5,8 +5,10 @@
 #include <stdexcept>
 
 #include <cublasLt.h>
+#include <cuda_runtime_api.h>
 
 #include "hostcuda/device.h"
+#include "hostcuda/device_memory.h"
 #include "hostcuda/matrices.h"
 #include "hostcuda/stream_queue.h"
 
@@ -28,6 +30,80 @@ int cublas_version = hostcuda::kCublasVersion;
 
 // What the double writes into an algorithm, to see that the caller passes on what it was given.
 constexpr std::uint64_t kAlgorithm = 0x45505357;
+
+int device_capability() {
+  int major = 0, minor = 0;
+  cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, 0);
+  cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, 0);
+  return 10 * major + minor;
+}
+
+bool has_block_scales(const Desc& desc) {
+  return !desc.a_scale.is_one() || !desc.b_scale.is_one();
+}
+
+// Modes that go together, and what cuBLAS's documentation asks for with scales of 128: the device,
+// the release, sizes in multiples of 4, addresses in multiples of 16 bytes. PyTorch knows of no
+// fast accumulation with them, and nobody of batches.
+bool block_scales_fit(const Desc& desc, const Dims& dims, int batch) {
+  const auto is = [](const hostcuda::Scale& scale, cublasLtMatmulMatrixScale_t mode) {
+    return scale.mode == mode;
+  };
+  constexpr auto kVector = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+  constexpr auto kSquare = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F;
+  const bool pair = (is(desc.a_scale, kVector) && is(desc.b_scale, kVector)) ||
+                    (is(desc.a_scale, kVector) && is(desc.b_scale, kSquare)) ||
+                    (is(desc.a_scale, kSquare) && is(desc.b_scale, kVector));
+  return pair && device_capability() == 90 && cublas_version >= 120900 && dims.m % 4 == 0 &&
+         dims.n % 4 == 0 && desc.fast_accumulation == 0 && batch == 1 &&
+         desc.a_scale.at != nullptr && desc.b_scale.at != nullptr && aligned(desc.a_scale.at) &&
+         aligned(desc.b_scale.at);
+}
+
+// What the library says to e4m3 before anything runs; other types have no scales.
+cublasStatus_t check_types(const Desc& desc, const Layout& a, const Layout& b, const Layout& c,
+                           const Layout& d, const Dims& dims) {
+  if (a.type != CUDA_R_8F_E4M3) {
+    const bool plain = !has_block_scales(desc) && desc.a_scale.at == nullptr &&
+                       desc.b_scale.at == nullptr && d.type == a.type;
+    return plain ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE;
+  }
+  // Rows of all three are multiples of 16 bytes; columns are free.
+  const bool fits = device_capability() >= 89 && b.type == a.type && d.type == CUDA_R_16BF &&
+                    c.type == CUDA_R_16BF && desc.transpose_a && !desc.transpose_b &&
+                    a.stride % 16 == 0 && b.stride % 16 == 0 && d.stride % 8 == 0 &&
+                    dims.k % 16 == 0 && dims.m % 8 == 0;
+  const bool scales = !has_block_scales(desc) || block_scales_fit(desc, dims, a.batch);
+  return fits && scales ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+}
+
+// When the stream gets to it: scales are device memory, enough of it.
+void check_scales(const Desc& desc, const Layout& a, const Dims& dims) {
+  if (a.type != CUDA_R_8F_E4M3) return;
+  const auto check = [&](const hostcuda::Scale& scale, std::int64_t outer) {
+    const auto bytes = static_cast<std::size_t>(scale.count(outer, dims.k)) * sizeof(float);
+    if (scale.at != nullptr && !hostcuda::on_device(scale.at, bytes)) {
+      throw std::logic_error("cuBLASLt: scales that are not in one piece of device memory");
+    }
+  };
+  check(desc.a_scale, dims.m);
+  check(desc.b_scale, dims.n);
+}
+
+// A value of the caller's, of that size.
+template <typename Value>
+cublasStatus_t put(Value& to, const void* value, std::size_t bytes) {
+  if (bytes != sizeof(Value)) return CUBLAS_STATUS_INVALID_VALUE;
+  std::memcpy(&to, value, bytes);
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t put_transposed(bool& to, const void* value, std::size_t bytes) {
+  cublasOperation_t operation = CUBLAS_OP_N;
+  const cublasStatus_t status = put(operation, value, bytes);
+  to = operation == CUBLAS_OP_T;
+  return status;
+}
 
 struct GroupedCall {
   Desc desc;
@@ -96,20 +172,27 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc) {
 cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               cublasLtMatmulDescAttributes_t attribute,
                                               const void* value, std::size_t bytes) {
-  if (bytes != sizeof(cublasOperation_t)) return CUBLAS_STATUS_INVALID_VALUE;
-  if (attribute == CUBLASLT_MATMUL_DESC_POINTER_MODE) {
-    std::memcpy(&reinterpret_cast<Desc*>(desc)->pointer_mode, value, bytes);
-    return CUBLAS_STATUS_SUCCESS;
+  Desc& own = *reinterpret_cast<Desc*>(desc);
+  switch (attribute) {
+    case CUBLASLT_MATMUL_DESC_POINTER_MODE:
+      return put(own.pointer_mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSA:
+      return put_transposed(own.transpose_a, value, bytes);
+    case CUBLASLT_MATMUL_DESC_TRANSB:
+      return put_transposed(own.transpose_b, value, bytes);
+    case CUBLASLT_MATMUL_DESC_FAST_ACCUM:
+      return put(own.fast_accumulation, value, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_MODE:
+      return put(own.a_scale.mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_MODE:
+      return put(own.b_scale.mode, value, bytes);
+    case CUBLASLT_MATMUL_DESC_A_SCALE_POINTER:
+      return put(own.a_scale.at, value, bytes);
+    case CUBLASLT_MATMUL_DESC_B_SCALE_POINTER:
+      return put(own.b_scale.at, value, bytes);
+    default:
+      return CUBLAS_STATUS_NOT_SUPPORTED;
   }
-  const bool transposed = *static_cast<const cublasOperation_t*>(value) == CUBLAS_OP_T;
-  if (attribute == CUBLASLT_MATMUL_DESC_TRANSA) {
-    reinterpret_cast<Desc*>(desc)->transpose_a = transposed;
-  } else if (attribute == CUBLASLT_MATMUL_DESC_TRANSB) {
-    reinterpret_cast<Desc*>(desc)->transpose_b = transposed;
-  } else {
-    return CUBLAS_STATUS_NOT_SUPPORTED;
-  }
-  return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t* layout, cudaDataType type,
@@ -183,7 +266,7 @@ cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t p
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                                               cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
-                                              cublasLtMatrixLayout_t, cublasLtMatrixLayout_t d,
+                                              cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
                                               cublasLtMatmulPreference_t preference, int wanted,
                                               cublasLtMatmulHeuristicResult_t results[],
                                               int* found) {
@@ -196,8 +279,15 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
         own.mean_cols <= 0 || own.mean_summed <= 0) {
       return CUBLAS_STATUS_INVALID_VALUE;
     }
-  } else if (Dims dims{}; !dims_of(*reinterpret_cast<Desc*>(desc), la, lb, ld, dims)) {
-    return CUBLAS_STATUS_INVALID_VALUE;
+  } else {
+    const Desc& own = *reinterpret_cast<Desc*>(desc);
+    Dims dims{};
+    if (!dims_of(own, la, lb, ld, dims)) return CUBLAS_STATUS_INVALID_VALUE;
+    const Layout& lc = *reinterpret_cast<Layout*>(c);
+    if (const auto status = check_types(own, la, lb, lc, ld, dims);
+        status != CUBLAS_STATUS_SUCCESS) {
+      return status;
+    }
   }
   *found = wanted > 0 ? 1 : 0;
   results[0] = {};
@@ -244,7 +334,11 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const
                ld = *reinterpret_cast<Layout*>(d_layout);
   Dims dims{};
   if (!dims_of(own, la, lb, ld, dims)) return CUBLAS_STATUS_INVALID_VALUE;
+  if (const auto status = check_types(own, la, lb, ld, ld, dims); status != CUBLAS_STATUS_SUCCESS) {
+    return status;
+  }
   hostcuda::enqueue(stream, [=] {
+    check_scales(own, la, dims);
     multiply(own, la, lb, ld, dims, a, b, d);
     return hostcuda::Progress::done;
   });
