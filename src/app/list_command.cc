@@ -115,6 +115,15 @@ std::vector<Section> sections() {
       section("transports", TransportCatalog::instance(), with_backend),
       section("grouped_gemms", GroupedGemmCatalog::instance(), with_backend),
       section("backends", BackendCatalog::instance(), summary),
+      {"dtypes",
+       {{"bf16", "weights, rows and products' operands"},
+        {"fp32", "the same"},
+        {"fp8",
+         "backend cuda: weights, and inputs right before a product, are e4m3 with one fp32 scale "
+         "each; rows are bf16"},
+        {"fp8_block128",
+         "the same with scales of 128 x 128 weights and of 128 inputs of a row; compute capability "
+         "9.0"}}},
       {"launch",
        {{"direct", "call by call, as the host issues them"},
         {"graph",

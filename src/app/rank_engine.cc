@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "costs/memory.h"
 #include "mpi/environment.h"
+#include "pipeline/dtype_refusal.h"
 #include "pipeline/exchange_refusal.h"
 
 namespace epsweep {
@@ -95,7 +96,9 @@ void RankEngine::check_work_agrees(const RankPoint& rank_point) {
 std::string RankEngine::reason_not_to_run(const RankPoint& rank_point) const {
   std::string own;
   if (rank_point.work) {
-    own = exchange_refusal(*rank_point.work, backend_->describe()).value_or("");
+    const BackendInfo backend = backend_->describe();
+    own = dtype_refusal(rank_point.work->point.dtype, backend).value_or("");
+    if (own.empty()) own = exchange_refusal(*rank_point.work, backend).value_or("");
     if (own.empty()) own = kernel_refusal(*rank_point.work);
   }
   return world_.first_text(own);

@@ -5,6 +5,8 @@
 #include <bit>
 #include <cstddef>
 
+#include "base/error.h"
+
 namespace epsweep {
 namespace {
 
@@ -74,6 +76,7 @@ void fill_payload(const PayloadStream& stream, std::int64_t begin, std::span<std
 
 void fill_payload(const PayloadStream& stream, std::int64_t begin, std::int64_t count, DType dtype,
                   void* out) {
+  EPS_EXPECT(!is_fp8(dtype), "payload values of fp8 need a scale");
   const auto size = static_cast<std::size_t>(count);
   if (dtype == DType::bf16) {
     fill(stream, begin, std::span(static_cast<std::uint16_t*>(out), size));

@@ -21,7 +21,7 @@ struct PayloadStream {
 void fill_payload(const PayloadStream& stream, std::int64_t begin, std::span<float> out);
 // The same as bfloat16 bit patterns.
 void fill_payload(const PayloadStream& stream, std::int64_t begin, std::span<std::uint16_t> out);
-// `count` of them as elements of that type.
+// `count` of them as elements of that type, which is not fp8.
 void fill_payload(const PayloadStream& stream, std::int64_t begin, std::int64_t count, DType dtype,
                   void* out);
 

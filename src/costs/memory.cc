@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "costs/ffn_work.h"
 #include "workload/rank_dispatch.h"
 
 namespace epsweep {
@@ -19,7 +20,7 @@ std::int64_t most_tokens(const SweepPoint& point) {
 std::int64_t exchange_bytes(const SweepPoint& point, std::int64_t max_recv_rows,
                             const MaxCopies& copies, std::int64_t capacity_rows) {
   const std::int64_t assignments = most_tokens(point) * point.model.top_k;
-  const std::int64_t io_row = point.model.expert_io_dim * bytes_of(point.dtype);
+  const std::int64_t io_row = point.model.expert_io_dim * bytes_of(row_dtype(point.dtype));
   if (point.exchange_unit == ExchangeUnit::assignment) {
     const std::int64_t sections = point.ep_size * capacity_rows;
     const std::int64_t travelling = capacity_rows > 0 ? 2 * sections : assignments + max_recv_rows;
@@ -43,13 +44,15 @@ std::string binary_size(std::int64_t bytes) {
 MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
                        const MaxCopies& copies, std::int64_t capacity_rows) {
   const ModelShape& model = point.model;
-  const std::int64_t element = bytes_of(point.dtype);
+  const std::int64_t element = bytes_of(row_dtype(point.dtype));
   const std::int64_t gate_bytes = model.num_experts * model.hidden_dim * bytes_of(DType::fp32);
   const std::int64_t tokens = most_tokens(point);
   const std::int64_t inner_row = (model.gate_up_cols() + model.ffn_dim) * element;
 
   MemoryNeed need;
-  need.weight_bytes = point.layers * (max_slots * model.expert_params() * element + gate_bytes);
+  const std::int64_t expert_bytes =
+      model.expert_params() * bytes_of(point.dtype) + expert_scale_bytes(model, point.dtype);
+  need.weight_bytes = point.layers * (max_slots * expert_bytes + gate_bytes);
   need.activation_bytes = tokens * model.hidden_dim * element + 2 * tokens * model.top_k * 4 +
                           exchange_bytes(point, max_recv_rows, copies, capacity_rows) +
                           max_recv_rows * inner_row +

@@ -12,13 +12,13 @@ namespace epsweep {
 
 // Shared experts, KV cache and library buffers are not in it.
 struct MemoryNeed {
-  std::int64_t weight_bytes = 0;      // largest rank, all layers; fp32 gate weights included
+  std::int64_t weight_bytes = 0;      // largest rank, all layers; gate weights and scales included
   std::int64_t activation_bytes = 0;  // largest rank: tokens, send, receive, inner and output rows
   std::int64_t total() const { return weight_bytes + activation_bytes; }
 };
 
 // `max_slots`: of the rank with most. `max_recv_rows` R: the most rows any rank receives in any
-// layer. With T the most tokens of any rank, b bytes of the dtype, k = top_k and IO =
+// layer. With T the most tokens of any rank, b bytes of row_dtype(), k = top_k and IO =
 // expert_io_dim, activation_bytes is the sum of
 //   T * hidden_dim * b                    tokens
 //   2 * T * k * IO * b                    rows sent, and the expert outputs that come back

@@ -15,6 +15,7 @@ void add(FfnWork& total, const FfnWork& part) {
   total.touched_experts += part.touched_experts;
   total.flops += part.flops;
   total.weight_bytes += part.weight_bytes;
+  total.weight_scale_bytes += part.weight_scale_bytes;
 }
 
 void add(DomainTraffic& total, const DomainTraffic& layer) {
@@ -112,7 +113,7 @@ PointWorkloadSum::PointWorkloadSum(const SweepPoint& point, std::optional<KnownP
 }
 
 void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement) {
-  const std::int64_t row_bytes = point_.model.expert_io_dim * bytes_of(point_.dtype);
+  const std::int64_t row_bytes = point_.model.expert_io_dim * bytes_of(row_dtype(point_.dtype));
   const LayerCounts counts = count_layer(trace, placement, tokens_of_rank_, row_bytes,
                                          sum_.places ? &sum_.places->group : nullptr);
   const std::vector<std::int64_t>& rows = counts.rows_per_slot;

@@ -28,7 +28,7 @@ struct DomainTraffic {
 // Self copies (destination = the token's own rank) stand apart; remote = total - self, and
 // inter-domain = remote - intra. Combine returns the same copies, so its counts are the same.
 struct Traffic {
-  std::int64_t row_bytes = 0;  // payload of one copy: expert_io_dim * bytes of the dtype
+  std::int64_t row_bytes = 0;  // payload of one copy: expert_io_dim * bytes of row_dtype()
   std::int64_t a_copies = 0, a_self_copies = 0;
   std::int64_t b_copies = 0, b_self_copies = 0;
   std::int64_t d_copies = 0;

@@ -11,7 +11,9 @@
 #include "cuda/cache_flush.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
+#include "cuda/element_type_of.h"
 #include "cuda/gemm_choice.h"
+#include "cuda/kernels/payload.h"
 #include "cuda/shared_weights_gemm.h"
 
 namespace epsweep::cuda {
@@ -29,15 +31,12 @@ struct RowsLess {
   }
 };
 
-// Rows to multiply: the weights' own values over and over, as the speed of a GPU depends on its
-// data.
-Buffer make_rows(const ExpertMatrices& weights, std::int64_t bytes, cudaStream_t stream) {
-  Buffer rows = make_device_buffer(bytes);
-  for (std::int64_t at = 0; at < bytes; at += weights.bytes()) {
-    const std::int64_t part = std::min(weights.bytes(), bytes - at);
-    EPS_CUDA(cudaMemcpyAsync(static_cast<std::byte*>(rows.data()) + at, weights.of(0),
-                             static_cast<std::size_t>(part), cudaMemcpyDeviceToDevice, stream));
-  }
+// Rows to multiply: random values, as the speed of a GPU depends on its data.
+Buffer make_rows(std::int64_t values, DType dtype, cudaStream_t stream) {
+  constexpr float kUnit = 0x1p-7F;  // as that of tokens
+  Buffer rows = make_device_buffer(values * bytes_of(dtype));
+  fill_payload(stream, RandomStream(0, Stream::token), 0, kUnit, values, element_type_of(dtype),
+               rows.data());
   return rows;
 }
 
@@ -114,9 +113,10 @@ class AutoGemm final : public GroupedGemm {
   }
 
   std::vector<GemmChoice::Candidate> measure_all(Rows rows) {
-    const std::int64_t element = bytes_of(shape_.dtype), total = total_of(rows);
-    Operands operands{make_rows(*weights_, total * shape_.k * element, stream_of(lane_)),
-                      make_device_buffer(total * shape_.n * element)};
+    const DType dtype = row_dtype(shape_.dtype);
+    const std::int64_t total = total_of(rows);
+    Operands operands{make_rows(total * shape_.k, dtype, stream_of(lane_)),
+                      make_device_buffer(total * shape_.n * bytes_of(dtype))};
     std::vector<GemmChoice::Candidate> measured;
     for (const GroupedGemmEntry& entry : candidates_) {
       measured.push_back(measure(entry, operands, rows));

@@ -23,6 +23,7 @@ cublasHandle_t cublas_on(cudaStream_t stream, Buffer& workspace) {
 }
 
 cudaDataType_t cublas_type(DType dtype) {
+  if (is_fp8(dtype)) return CUDA_R_8F_E4M3;
   return dtype == DType::bf16 ? CUDA_R_16BF : CUDA_R_32F;
 }
 

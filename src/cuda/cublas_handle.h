@@ -16,6 +16,7 @@ cublasHandle_t cublas();
 // `workspace` has kMatmulWorkspaceBytes and belongs to the stream.
 cublasHandle_t cublas_on(cudaStream_t stream, Buffer& workspace);
 
+// Of weights.
 cudaDataType_t cublas_type(DType dtype);
 
 }  // namespace epsweep::cuda

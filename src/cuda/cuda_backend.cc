@@ -45,7 +45,7 @@ class CudaBackend final : public Backend {
             .num_threads = options_.num_threads,
             .memory_bytes = device_.free_bytes / device_.sharing_ranks,
             .last_level_cache_bytes = device_.cache_bytes,
-            .dtypes = {DType::bf16, DType::fp32},
+            .dtypes = {DType::bf16, DType::fp32, DType::fp8, DType::fp8_block128},
             .launches = {Launch::direct, Launch::graph},
             .libraries = library_versions()};
   }

@@ -8,13 +8,14 @@
 
 #include "base/error.h"
 #include "cuda/cublas_handle.h"
+#include "cuda/cuda_memory.h"
 
 namespace epsweep::cuda {
 namespace {
 
-MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t cols, int batch) {
+MatrixLayout make_layout(cudaDataType_t type, std::int64_t rows, std::int64_t cols, int batch) {
   cublasLtMatrixLayout_t raw = nullptr;
-  check(cublasLtMatrixLayoutCreate(&raw, cublas_type(dtype), static_cast<std::uint64_t>(rows),
+  check(cublasLtMatrixLayoutCreate(&raw, type, static_cast<std::uint64_t>(rows),
                                    static_cast<std::uint64_t>(cols), rows),
         "cublasLtMatrixLayoutCreate");
   MatrixLayout layout(raw);
@@ -28,6 +29,12 @@ MatrixLayout make_layout(DType dtype, std::int64_t rows, std::int64_t cols, int 
                                          sizeof(stride)),
         "cublasLtMatrixLayoutSetAttribute(STRIDED_BATCH_OFFSET)");
   return layout;
+}
+
+template <typename Value>
+void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, const Value& value,
+         const char* name) {
+  check(cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof(value)), name);
 }
 
 // Rows of a packed buffer start at multiples of a row only: no more than 16 bytes are promised.
@@ -87,18 +94,46 @@ Matmul::Matmul(const Shape& shape) : shape_(shape) {
   cublasLtMatmulDesc_t raw = nullptr;
   check(cublasLtMatmulDescCreate(&raw, CUBLAS_COMPUTE_32F, CUDA_R_32F), "cublasLtMatmulDescCreate");
   desc_ = MatmulDesc(raw);
-  const cublasOperation_t transposed = CUBLAS_OP_T;
-  check(cublasLtMatmulDescSetAttribute(raw, CUBLASLT_MATMUL_DESC_TRANSA, &transposed,
-                                       sizeof(transposed)),
-        "cublasLtMatmulDescSetAttribute(TRANSA)");
+  set(raw, CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T, "cublasLtMatmulDescSetAttribute(TRANSA)");
+  if (is_fp8(shape.dtype)) set_fp8_attributes();
+}
+
+void Matmul::set_fp8_attributes() {
+  const bool by_block = shape_.dtype == DType::fp8_block128;
+  // Scales of 128 and fast accumulation exclude each other.
+  set(desc_.get(), CUBLASLT_MATMUL_DESC_FAST_ACCUM, static_cast<std::int8_t>(by_block ? 0 : 1),
+      "cublasLtMatmulDescSetAttribute(FAST_ACCUM)");
+  if (by_block) {
+    const std::int32_t weights = CUBLASLT_MATMUL_MATRIX_SCALE_BLK128x128_32F,
+                       inputs = CUBLASLT_MATMUL_MATRIX_SCALE_VEC128_32F;
+    set(desc_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_MODE, weights,
+        "cublasLtMatmulDescSetAttribute(A_SCALE_MODE)");
+    set(desc_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_MODE, inputs,
+        "cublasLtMatmulDescSetAttribute(B_SCALE_MODE)");
+  }
+  any_scales_ = make_device_buffer(16);
+  const auto* any = static_cast<const float*>(any_scales_.data());
+  set_scales(any, any);
+}
+
+// The library reads the descriptor during calls only.
+void Matmul::set_scales(const float* w_scales, const float* x_scales) const {
+  set(desc_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, w_scales,
+      "cublasLtMatmulDescSetAttribute(A_SCALE_POINTER)");
+  set(desc_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, x_scales,
+      "cublasLtMatmulDescSetAttribute(B_SCALE_POINTER)");
 }
 
 void Matmul::prepare(std::int64_t rows, int batch) {
   if (rows == 0 || plans_.contains({rows, batch})) return;
+  EPS_EXPECT(shape_.dtype != DType::fp8_block128 || (rows % 4 == 0 && batch == 1),
+             "scales of 128 with rows that are no multiple of 4, or in a batch");
   const auto layouts = [&](std::int64_t of_rows) {
-    return std::array{make_layout(shape_.dtype, shape_.k, shape_.n, batch),
-                      make_layout(shape_.dtype, shape_.k, of_rows, batch),
-                      make_layout(shape_.dtype, shape_.n, of_rows, batch)};
+    const cudaDataType_t type = cublas_type(shape_.dtype),
+                         y_type = cublas_type(row_dtype(shape_.dtype));
+    return std::array{make_layout(type, shape_.k, shape_.n, batch),
+                      make_layout(type, shape_.k, of_rows, batch),
+                      make_layout(y_type, shape_.n, of_rows, batch)};
   };
   const MatmulPreference preference = make_preference();
   const auto chosen_for = layouts(algorithm_rows(rows));
@@ -120,6 +155,7 @@ void Matmul::run(cudaStream_t stream, std::int64_t rows, const Operands& operand
                  Buffer& workspace, int batch) const {
   const auto plan = plans_.find({rows, batch});
   EPS_EXPECT(plan != plans_.end(), "a matrix product of rows that were not prepared");
+  if (is_fp8(shape_.dtype)) set_scales(operands.w_scales, operands.x_scales);
   const float one = 1, zero = 0;
   check(cublasLtMatmul(cublaslt(), desc_.get(), &one, operands.w, plan->second.w.get(), operands.x,
                        plan->second.x.get(), &zero, operands.y, plan->second.y.get(), operands.y,

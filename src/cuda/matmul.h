@@ -24,17 +24,24 @@ inline constexpr std::int64_t kMatmulWorkspaceBytes = 32 << 20;
 
 // y[rows][n] = x[rows][k] * w[n][k]^T, row-major, accumulated in fp32. `batch` products at fixed
 // distances, or one. In cuBLAS's column-major words: D (n x rows) = W^T (k x n) * X (k x rows), so
-// the ragged dimension is its n, and every leading dimension is k or n.
+// the ragged dimension is its n, every leading dimension is k or n, and the weights are its A.
+// With fp8, w and x are e4m3 and y is bf16. One scale each: of all products of a batch, and with
+// fast accumulation, which tensor cores reach their rate with and whose sums have about 14 bits on
+// Hopper. Scales of 128 (base/fp8_scales.h): x_scales [scale_blocks(k)][rows], rows a multiple of
+// 4, no batch, and sums that are added up in fp32 every 128 inputs.
 class Matmul {
  public:
   struct Shape {
     std::int64_t n = 0, k = 0;
     DType dtype = DType::bf16;
   };
+  // Multiples of 16 bytes. Scales are on the device; null where the dtype has none.
   struct Operands {
     const void* x = nullptr;
     const void* w = nullptr;
     void* y = nullptr;
+    const float* x_scales = nullptr;
+    const float* w_scales = nullptr;
   };
 
   explicit Matmul(const Shape& shape);
@@ -56,8 +63,12 @@ class Matmul {
     auto operator<=>(const Key&) const = default;
   };
 
+  void set_fp8_attributes();
+  void set_scales(const float* w_scales, const float* x_scales) const;
+
   Shape shape_;
   MatmulDesc desc_;
+  Buffer any_scales_;  // stands in for scales while an algorithm is chosen: null would be refused
   std::map<Key, Plan> plans_;
 };
 

@@ -28,9 +28,9 @@ class SharedWeightsGemm : public GroupedGemm {
 
   const GemmShape& shape() const { return shape_; }
   const ExpertMatrices& weights() const { return *weights_; }
-  // Of a row of x (k elements) or y (n).
-  std::int64_t x_row_bytes() const { return shape_.k * bytes_of(shape_.dtype); }
-  std::int64_t y_row_bytes() const { return shape_.n * bytes_of(shape_.dtype); }
+  // Of a row of x (k elements) or y (n) as run() gets them.
+  std::int64_t x_row_bytes() const { return shape_.k * bytes_of(row_dtype(shape_.dtype)); }
+  std::int64_t y_row_bytes() const { return shape_.n * bytes_of(row_dtype(shape_.dtype)); }
 
  private:
   GemmShape shape_;

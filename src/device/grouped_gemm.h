@@ -17,8 +17,8 @@
 
 namespace epsweep {
 
-// y[rows][n] = x[rows][k] * w[n][k]^T for every expert; all row-major, the dtype of all three the
-// same, accumulation in fp32.
+// y[rows][n] = x[rows][k] * w[n][k]^T for every expert; all row-major, w of `dtype`, x and y of its
+// row_dtype(), accumulation in fp32. With fp8 the product turns x into e4m3 itself.
 struct GemmShape {
   int num_experts = 0;  // local ones
   std::int64_t n = 0, k = 0;
@@ -64,6 +64,7 @@ class GroupedGemm {
                        std::span<const std::int64_t> rows_per_expert) = 0;
   // Evicts the weights from the caches.
   virtual void flush_weights() = 0;
+  // Without scales.
   virtual std::int64_t weight_bytes() const = 0;
 };
 

@@ -59,7 +59,7 @@ class SkippedExpert final : public WrappedGemm {
                std::span<const std::int64_t> rows) override {
     const auto first = std::ranges::find_if(rows, [](std::int64_t count) { return count > 0; });
     if (first == rows.end()) return inner_->run(lane, x, y, rows);
-    const std::int64_t bytes = *first * shape_.n * bytes_of(shape_.dtype);
+    const std::int64_t bytes = *first * shape_.n * bytes_of(row_dtype(shape_.dtype));
     lane.synchronize();
     const std::vector<std::byte> before = first_bytes(backend_, y, bytes);
     const GemmWork work = inner_->run(lane, x, y, rows);

@@ -101,8 +101,9 @@ void AssignmentExchange::pack(const Buffer& tokens, const Buffer& /*weights*/) {
   const ModelShape& model = context_.work.point.model;
   TokenOps& ops = context_.backend.token_ops();
   ops.sort_by_slot(context_.lane, slot_sort(), slots_, send_counts_, position_);
-  ops.scatter_rows(context_.lane, tokens, model.hidden_dim * bytes_of(context_.work.point.dtype),
-                   model.top_k, position(), context_.row_bytes(), send_);
+  ops.scatter_rows(context_.lane, tokens,
+                   model.hidden_dim * bytes_of(row_dtype(context_.work.point.dtype)), model.top_k,
+                   position(), context_.row_bytes(), send_);
 }
 
 void AssignmentExchange::send() {
@@ -150,9 +151,9 @@ void AssignmentExchange::send_back() {
 
 void AssignmentExchange::add_up(const Buffer& weights, Buffer& out) {
   const SweepPoint& point = context_.work.point;
-  context_.backend.token_ops().weighted_reduce(context_.lane, point.dtype, point.model.top_k,
-                                               position(), weights, point.model.expert_io_dim,
-                                               returned_, out);
+  context_.backend.token_ops().weighted_reduce(context_.lane, row_dtype(point.dtype),
+                                               point.model.top_k, position(), weights,
+                                               point.model.expert_io_dim, returned_, out);
 }
 
 bool AssignmentExchange::counts_match_plan(int layer) const {

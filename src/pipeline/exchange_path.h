@@ -23,7 +23,7 @@ struct ExchangeContext {
 
   // Of a row as it travels and as experts take it.
   std::int64_t row_bytes() const {
-    return work.point.model.expert_io_dim * bytes_of(work.point.dtype);
+    return work.point.model.expert_io_dim * bytes_of(row_dtype(work.point.dtype));
   }
 };
 

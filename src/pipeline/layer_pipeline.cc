@@ -27,7 +27,7 @@ RouterOp router_op(const RankWork& work) {
           .hidden_dim = model.hidden_dim,
           .num_experts = model.num_experts,
           .top_k = model.top_k,
-          .dtype = work.point.dtype,
+          .dtype = row_dtype(work.point.dtype),
           .score = score_function(model.router.scoring),
           .renormalize = model.router.renormalize,
           .scale = static_cast<float>(model.router.scale),
@@ -39,7 +39,7 @@ RouterOp router_op(const RankWork& work) {
 Buffer make_tokens(const RankWork& work, Backend& backend) {
   const TokenRange own = work.own_tokens();
   const std::int64_t hidden = work.point.model.hidden_dim;
-  const DType dtype = work.point.dtype;
+  const DType dtype = row_dtype(work.point.dtype);
   Buffer buffer = backend.make_buffer(own.size() * hidden * bytes_of(dtype));
   backend.fill(buffer, token_matrix(work.point.seed, hidden).stream(), own.begin * hidden,
                own.size() * hidden, dtype);
@@ -71,7 +71,7 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
                                .indices = indices_})) {
   const ModelShape& model = work.point.model;
   const std::int64_t tokens = work.own_tokens().size(), received = work.max_recv_rows();
-  const std::int64_t element = bytes_of(work.point.dtype);
+  const std::int64_t element = bytes_of(row_dtype(work.point.dtype));
   own_choice_ = backend.make_buffer(tokens * model.top_k * 4);
   weights_of_choice_ = backend.make_buffer(tokens * model.top_k * 4);
   gate_up_ = backend.make_buffer(received * model.gate_up_cols() * element);
@@ -177,7 +177,7 @@ void LayerPipeline::expert_ffn(Path& path, int layer) {
   gemm_work_.gate_up = weights.gate_up->run(*lane_, rows, gate_up_, counts.rows_per_expert);
   backend_.token_ops().activation(
       *lane_, model.gemms_per_expert == 3 ? Activation::swiglu : Activation::squared_relu,
-      work_.point.dtype, counts.num_recv_rows, model.ffn_dim, gate_up_, activated_);
+      row_dtype(work_.point.dtype), counts.num_recv_rows, model.ffn_dim, gate_up_, activated_);
   gemm_work_.down =
       weights.down->run(*lane_, activated_, path.expert_output(), counts.rows_per_expert);
   path.collect();

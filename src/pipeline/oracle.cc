@@ -9,6 +9,7 @@
 
 #include "base/bfloat16.h"
 #include "base/error.h"
+#include "pipeline/quantised.h"
 #include "workload/dot.h"
 #include "workload/gate.h"
 #include "workload/payload.h"
@@ -16,15 +17,17 @@
 namespace epsweep {
 namespace {
 
-// The value as the layer stores it.
+// The value as the layer stores it in a row.
 float stored(double value, DType dtype) {
   const auto single = static_cast<float>(value);
-  return dtype == DType::bf16 ? float_of_bf16(bf16_of_float(single)) : single;
+  return row_dtype(dtype) == DType::bf16 ? float_of_bf16(bf16_of_float(single)) : single;
 }
 
+// As the first product reads it.
 std::vector<float> token_row(const SweepPoint& point, std::int64_t token, std::int64_t cols) {
   std::vector<float> row(static_cast<std::size_t>(cols));
   token_matrix(point.seed, point.model.hidden_dim).fill_row(token, std::span(row));
+  quantise_inputs(point.dtype, row);
   return row;
 }
 
@@ -33,7 +36,8 @@ struct Use {
   std::size_t token;  // position in the list of tokens
   std::size_t sum;    // position in the list of sums it is added to
   double weight;
-  std::vector<float> inner;  // gate_up, then the activation, as stored
+  // gate_up, then the activation, as stored, then as the second product reads it
+  std::vector<float> inner;
 };
 
 void activate(const ModelShape& model, DType dtype, std::vector<float>& inner) {
@@ -57,18 +61,22 @@ void add_expert(const SweepPoint& point, int layer, int expert, std::vector<Use>
   const ModelShape& model = point.model;
   const auto io = static_cast<std::size_t>(model.expert_io_dim);
   const auto ffn = static_cast<std::size_t>(model.ffn_dim);
-  std::vector<float> weights(std::max(io, ffn));
-  const PayloadMatrix first = gate_up_matrix(point.seed, layer, expert, model.expert_io_dim);
+  WeightRows first(point.dtype, gate_up_matrix(point.seed, layer, expert, model.expert_io_dim),
+                   model.gate_up_cols());
   for (std::int64_t col = 0; col < model.gate_up_cols(); ++col) {
-    first.fill_row(col, std::span(weights).first(io));
+    const std::span<const float> weights = first.next();
     for (Use& use : uses) {
       use.inner.push_back(stored(dot(weights.data(), inputs[use.token].data(), io), point.dtype));
     }
   }
-  for (Use& use : uses) activate(model, point.dtype, use.inner);
-  const PayloadMatrix second = down_matrix(point.seed, layer, expert, model.ffn_dim);
+  for (Use& use : uses) {
+    activate(model, point.dtype, use.inner);
+    quantise_inputs(point.dtype, std::span(use.inner).first(ffn));
+  }
+  WeightRows second(point.dtype, down_matrix(point.seed, layer, expert, model.ffn_dim),
+                    model.expert_io_dim);
   for (std::size_t col = 0; col < io; ++col) {
-    second.fill_row(static_cast<std::int64_t>(col), std::span(weights).first(ffn));
+    const std::span<const float> weights = second.next();
     for (const Use& use : uses) {
       const float value = stored(dot(weights.data(), use.inner.data(), ffn), point.dtype);
       sums[use.sum * io + col] += use.weight * static_cast<double>(value);

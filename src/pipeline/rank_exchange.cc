@@ -150,7 +150,7 @@ void RankExchange::pack(const Buffer& tokens, const Buffer& weights) {
   context_.backend.token_ops().move_rows(
       context_.lane,
       {.row_bytes = context_.row_bytes(),
-       .in_stride_bytes = point.model.hidden_dim * bytes_of(point.dtype),
+       .in_stride_bytes = point.model.hidden_dim * bytes_of(row_dtype(point.dtype)),
        .out_stride_bytes = granule_,
        .source = token_of_copy_.upload(sent_.num_copies, context_.backend),
        .position = sent_.copy_at.upload(sent_.num_copies, context_.backend)},
@@ -232,8 +232,8 @@ void RankExchange::collect() {
   first_use_of_copy_.upload(received_.num_copies + 1, context_.backend);
   row_of_use_.upload(counts_.num_recv_rows, context_.backend);
   context_.backend.token_ops().segment_reduce(context_.lane,
-                                              {.in_dtype = point.dtype,
-                                               .out_dtype = point.dtype,
+                                              {.in_dtype = row_dtype(point.dtype),
+                                               .out_dtype = row_dtype(point.dtype),
                                                .cols = point.model.expert_io_dim,
                                                .segments = received_.num_copies,
                                                .first = &first_use_of_copy_.device(),
@@ -255,7 +255,7 @@ void RankExchange::add_up(const Buffer& /*weights*/, Buffer& out) {
   first_of_token_.upload(tokens + 1, context_.backend);
   copies_of_token_.upload(sent_.num_copies, context_.backend);
   context_.backend.token_ops().segment_reduce(context_.lane,
-                                              {.in_dtype = point.dtype,
+                                              {.in_dtype = row_dtype(point.dtype),
                                                .out_dtype = DType::fp32,
                                                .cols = point.model.expert_io_dim,
                                                .segments = tokens,

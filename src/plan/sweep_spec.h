@@ -39,7 +39,7 @@ inline const std::vector<std::string> kExchangeUnitNames = {"assignment", "rank"
 inline const std::vector<std::string> kGroupsNames = {"fill", "single"};
 inline const std::vector<std::string> kWeightCacheNames = {"flush", "warm"};
 inline const std::vector<std::string> kLaunchNames = {"direct", "graph"};
-inline const std::vector<std::string> kDTypeNames = {"bf16", "fp32"};
+inline const std::vector<std::string> kDTypeNames = {"bf16", "fp32", "fp8", "fp8_block128"};
 
 inline const std::string& to_string(ConcurrencyMode mode) {
   return kConcurrencyModeNames[static_cast<std::size_t>(mode)];

@@ -95,7 +95,9 @@ void add_work(std::vector<CsvColumn>& columns) {
     columns.push_back(
         at_path(fmt::format("dispatch_{}", key), fmt::format("bytes.dispatch.{}", key)));
   }
-  add_group("ffn_", "ffn", {"routed_rows", "touched_experts", "flops", "weight_bytes"}, columns);
+  add_group("ffn_", "ffn",
+            {"routed_rows", "touched_experts", "flops", "weight_bytes", "weight_scale_bytes"},
+            columns);
   for (const std::string gemm : {"gate_up", "down"}) {
     add_group(gemm + "_", "m_distribution." + gemm,
               {"n", "k", "kernel_calls", "computed_rows", "stored_rows", "workspace_bytes"},

@@ -67,7 +67,8 @@ void put_workload(const PointRecordInput& input, Json& record) {
   record["ffn"] = {{"routed_rows", work.ffn.routed_rows},
                    {"touched_experts", work.ffn.touched_experts},
                    {"flops", work.ffn.flops},
-                   {"weight_bytes", work.ffn.weight_bytes}};
+                   {"weight_bytes", work.ffn.weight_bytes},
+                   {"weight_scale_bytes", work.ffn.weight_scale_bytes}};
   record["memory"] = {{"weight_bytes", work.memory.weight_bytes},
                       {"activation_bytes", work.memory.activation_bytes},
                       {"total_bytes", work.memory.total()},
@@ -290,7 +291,9 @@ Json record_formulas() {
       {"placement_score", placement_score_formulas()},
       {"bytes", bytes_formula()},
       {"sent", sent_bytes_formula()},
-      {"ffn", "one group, summed over layers; flops = 2 * routed rows * parameters of an expert"},
+      {"ffn",
+       "one group, summed over layers; flops = 2 * routed rows * parameters of an expert; "
+       "weight_scale_bytes: scales of fp8 weights, beside weight_bytes"},
       {"serving_memory", serving_memory_formula()},
       {"ladder_stop",
        "the load at which the point's series (all axes equal but the load) was stopped, and why"},

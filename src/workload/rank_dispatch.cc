@@ -23,8 +23,8 @@ SourcePart part_of(const Trace& trace, const Placement& placement, TokenRange to
                   .rows = std::vector<std::int64_t>(ranks),
                   .slots = std::vector<std::int32_t>(count)};
   std::vector<std::int32_t> last_token(ranks);
-  assign_slots(placement.slot_table(), std::span(trace.experts).subspan(begin, count), tokens.begin, trace.top_k,
-               part.slots);
+  assign_slots(placement.slot_table(), std::span(trace.experts).subspan(begin, count), tokens.begin,
+               trace.top_k, part.slots);
   count_copies(placement, part.slots, trace.top_k, last_token, part.copies);
   for (const std::int32_t slot : part.slots) {
     ++part.rows[static_cast<std::size_t>(placement.rank_of_slot[static_cast<std::size_t>(slot)])];
@@ -230,7 +230,7 @@ bool order_uses(std::span<const std::int32_t> uses, const AnnouncedCopies& annou
 
 std::optional<std::string> position_refusal(const SweepPoint& point) {
   if (point.exchange_unit != ExchangeUnit::rank) return std::nullopt;
-  const std::int64_t row_bytes = point.model.expert_io_dim * bytes_of(point.dtype);
+  const std::int64_t row_bytes = point.model.expert_io_dim * bytes_of(row_dtype(point.dtype));
   const std::int64_t granule = granule_bytes(row_bytes), tokens = point.tokens_global();
   std::int64_t copies = tokens;  // one rank may receive every token
   for (const TokenRange own : token_ranges(point)) {

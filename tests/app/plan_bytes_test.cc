@@ -75,6 +75,26 @@ TEST(PlanBytes, SendMatrixOfGroupsUpTo32Ranks) {
   EXPECT_TRUE(wide[1]["bytes"]["send_matrix"].is_null());
 }
 
+// 32 experts a rank of 3 * 7168 * 2048 weights, of two bytes or one; rows of 7168 values stay bf16.
+TEST(PlanBytes, Fp8HalvesWeightsAndNotRows) {
+  const Json points = plan_points({kShapeS, "ep_sizes: [8]", "concurrency: {fixed_global: [64]}",
+                                   "dtype: [bf16, fp8, fp8_block128]"});
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_EQ(points[0]["weight_bytes_per_rank"], 32 * 44'040'192LL * 2);
+  for (std::size_t i = 0; i < 3; ++i) {
+    EXPECT_EQ(points[i]["bytes"]["dispatch"]["row_bytes"], 14336);
+    if (i > 0) {
+      EXPECT_EQ(points[i]["weight_bytes_per_rank"], 32 * 44'040'192LL);
+    }
+  }
+  // Scales are memory too: two of them an expert, or 32 * 56 + 56 * 16.
+  const auto memory = [&](std::size_t i) {
+    return points[i]["memory_bytes_per_rank"].get<std::int64_t>();
+  };
+  EXPECT_EQ(memory(0) - memory(1), 32 * (44'040'192LL - 2 * 4));
+  EXPECT_EQ(memory(2) - memory(1), 32 * 4 * (32 * 56 + 56 * 16 - 2));
+}
+
 TEST(PlanBytes, NothingDeclaredNothingGuessed) {
   const Json bytes = trace_t_bytes("");
   EXPECT_TRUE(bytes["places"].is_null());

@@ -7,6 +7,10 @@
 
 #include "base/error.h"
 #include "cuda/cuda_lane.h"
+#include "cuda/expert_matrices.h"
+#include "cuda/fp8_support.h"
+#include "cuda/matmul.h"
+#include "cuda/quantised_inputs.h"
 
 namespace epsweep {
 namespace {
@@ -68,16 +72,33 @@ double copy_rate(Backend& backend, Lane& lane) {
   return 2.0 * static_cast<double>(kBytes) / seconds;
 }
 
-double gemm_rate(Backend& backend, Lane& lane) {
+// The product alone: quantising is what kernels are measured with, and no part of the ceiling.
+double gemm_rate(Backend& backend, Lane& lane, DType dtype) {
   constexpr std::int64_t kSize = 8192;
-  const GemmShape shape{.num_experts = 1, .n = kSize, .k = kSize, .dtype = DType::bf16};
-  const auto gemm = make_kernel("cublaslt_loop", shape, 0);
-  const std::vector<std::int64_t> rows = {kSize};
-  gemm->warm(rows);
-  const Buffer x = random_rows(backend, kSize * kSize, DType::bf16, 2);
-  Buffer y = backend.make_buffer(kSize * kSize * 2);
+  const GemmShape shape{.num_experts = 1, .n = kSize, .k = kSize, .dtype = dtype};
+  if (const auto reason = cuda::refuse_cublaslt(shape)) throw RunError(*reason);
+  cuda::ExpertMatrices weights(shape);
+  weights.load([](int expert) { return weights_of(0, expert); });
+  cuda::Matmul matmul({.n = kSize, .k = kSize, .dtype = dtype});
+  matmul.prepare(kSize);
+  const Buffer x = random_rows(backend, kSize * kSize, row_dtype(dtype), 2);
+  Buffer y = backend.make_buffer(kSize * kSize * bytes_of(row_dtype(dtype)));
+  Buffer workspace = backend.make_buffer(cuda::kMatmulWorkspaceBytes);
+  cuda::Matmul::Operands operands{.x = x.data(), .w = weights.of(0), .y = y.data()};
+  cuda::QuantisedInputs inputs(shape);
+  if (is_fp8(dtype)) {
+    cuda::SlotPlan slots(1);
+    const std::int64_t rows[] = {kSize};
+    slots.lay_out(rows, [](std::int64_t own) { return own; });
+    inputs.reserve(kSize);
+    inputs.quantise(cuda::stream_of(lane), slots, x.data());
+    operands.x = inputs.rows_at(0);
+    operands.x_scales = inputs.scales_at(0);
+    operands.w_scales = weights.scales_of(0);
+  }
   const double seconds = time_work(
-      backend, lane, kCeilingRepetitions, [] {}, [&] { gemm->run(lane, x, y, rows); });
+      backend, lane, kCeilingRepetitions, [] {},
+      [&] { matmul.run(cuda::stream_of(lane), kSize, operands, workspace); });
   return 2.0 * kSize * kSize * kSize / seconds;
 }
 
@@ -90,8 +111,9 @@ class Ffn {
         lane_(backend.make_lane()),
         gate_up_(make_kernel(kernel, gate_up_shape(shape), 1)),
         down_(make_kernel(kernel, down_shape(shape), 2)) {
-    const std::int64_t rows = most_rows * shape.experts, element = bytes_of(shape.dtype);
-    x_ = random_rows(backend, rows * shape.hidden, shape.dtype, 3);
+    const DType dtype = row_dtype(shape.dtype);
+    const std::int64_t rows = most_rows * shape.experts, element = bytes_of(dtype);
+    x_ = random_rows(backend, rows * shape.hidden, dtype, 3);
     wide_ = backend.make_buffer(rows * 2 * shape.ffn * element);
     narrow_ = backend.make_buffer(rows * shape.ffn * element);
     y_ = backend.make_buffer(rows * shape.hidden * element);
@@ -133,7 +155,7 @@ class Ffn {
 
   void run(const std::vector<std::int64_t>& rows, FfnTime& result) {
     const GemmWork first = gate_up_->run(*lane_, x_, wide_, rows);
-    backend_.token_ops().activation(*lane_, Activation::swiglu, shape_.dtype,
+    backend_.token_ops().activation(*lane_, Activation::swiglu, row_dtype(shape_.dtype),
                                     result.rows_per_expert * shape_.experts, shape_.ffn, wide_,
                                     narrow_);
     const GemmWork second = down_->run(*lane_, narrow_, y_, rows);
@@ -150,9 +172,10 @@ class Ffn {
 
 }  // namespace
 
-Ceilings measure_ceilings(Backend& backend) {
+Ceilings measure_ceilings(Backend& backend, DType dtype) {
   const auto lane = backend.make_lane();
-  return {.copy_bytes_per_s = copy_rate(backend, *lane), .gemm_flops = gemm_rate(backend, *lane)};
+  return {.copy_bytes_per_s = copy_rate(backend, *lane),
+          .gemm_flops = gemm_rate(backend, *lane, dtype)};
 }
 
 double FfnNeed::roof_s(const Ceilings& ceilings) const {
@@ -163,10 +186,11 @@ FfnNeed ffn_need(const FfnShape& shape, std::int64_t rows_per_expert) {
   const auto experts = static_cast<double>(rows_per_expert > 0 ? shape.experts : 0);
   const double rows = static_cast<double>(rows_per_expert) * experts;
   const auto hidden = static_cast<double>(shape.hidden), ffn = static_cast<double>(shape.ffn);
-  const auto element = static_cast<double>(bytes_of(shape.dtype));
+  const auto weight = static_cast<double>(bytes_of(shape.dtype)),
+             element = static_cast<double>(bytes_of(row_dtype(shape.dtype)));
   // x, gate beside up written and read, the activated rows written and read, y.
   const double row_elements = hidden + 2 * 2 * ffn + 2 * ffn + hidden;
-  return {.bytes = element * (experts * 3 * hidden * ffn + rows * row_elements),
+  return {.bytes = weight * experts * 3 * hidden * ffn + element * rows * row_elements,
           .flops = 6 * hidden * ffn * rows};
 }
 

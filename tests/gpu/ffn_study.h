@@ -21,12 +21,16 @@ struct FfnShape {
 // Rates the device reached in this run, and so no more than what can be asked of a kernel.
 struct Ceilings {
   double copy_bytes_per_s = 0;  // read and written, device to device
-  double gemm_flops = 0;        // of an 8192 x 8192 x 8192 product, cuBLASLt, random data
+  // Of an 8192 x 8192 x 8192 product, cuBLASLt, random data; with fp8 its inputs are quantised
+  // before and not in the time.
+  double gemm_flops = 0;
 };
-Ceilings measure_ceilings(Backend& backend);
+// Throws RunError with the reason where the device has no products of the dtype.
+Ceilings measure_ceilings(Backend& backend, DType dtype);
 
-// Bytes that must move at least once: weights of experts with rows, inputs and outputs of the two
-// products and of the activation. FLOPs of routed rows: 6 * hidden * ffn each.
+// Bytes that must move at least once: weights of experts with rows, without scales, inputs and
+// outputs of the two products and of the activation, in row_dtype(). FLOPs of routed rows: 6 *
+// hidden * ffn each.
 struct FfnNeed {
   double bytes = 0, flops = 0;
   // Seconds at the ceilings: the larger of the two times.

@@ -2,7 +2,9 @@
 // max(bytes / copy rate, FLOPs / large product) for the experts of one rank at several EP sizes.
 //
 //   gpu_ffn_bench [--experts 256] [--hidden 7168] [--ffn 2048] [--ep 8,16,32,64]
-//                 [--rows 1,4,16,64,256,1024,4096] [--repetitions 7] [--csv FILE]
+//                 [--rows 1,4,16,64,256,1024,4096] [--dtype bf16] [--repetitions 7] [--csv FILE]
+//
+// --dtype bf16,fp8,fp8_block128: one table each, against the ceilings of that dtype.
 //   gpu_ffn_bench --list 1             the kernels
 //   gpu_ffn_bench --profile KERNEL     one run of the first cell in an NVTX range of the kernel's
 //   name,
@@ -25,6 +27,7 @@ struct Options {
   int experts = 256, repetitions = 7;
   std::int64_t hidden = 7168, ffn = 2048;
   std::vector<std::int64_t> ep = {8, 16, 32, 64}, rows = {1, 4, 16, 64, 256, 1024, 4096};
+  std::vector<DType> dtypes = {DType::bf16};
   std::string csv, profile;
   bool list = false;
 };
@@ -33,6 +36,21 @@ std::vector<std::int64_t> read_list(const std::string& text) {
   std::vector<std::int64_t> values;
   std::istringstream words(text);
   for (std::string word; std::getline(words, word, ',');) values.push_back(std::stoll(word));
+  return values;
+}
+
+std::vector<DType> read_dtypes(const std::string& text) {
+  std::vector<DType> values;
+  std::istringstream words(text);
+  for (std::string word; std::getline(words, word, ',');) {
+    bool known = false;
+    for (const DType dtype : {DType::bf16, DType::fp32, DType::fp8, DType::fp8_block128}) {
+      if (word != to_string(dtype)) continue;
+      values.push_back(dtype);
+      known = true;
+    }
+    if (!known) throw ConfigError("gpu_ffn_bench: unknown dtype " + word);
+  }
   return values;
 }
 
@@ -52,6 +70,8 @@ Options read_options(int argc, char** argv) {
       options.ep = read_list(value);
     else if (name == "--rows")
       options.rows = read_list(value);
+    else if (name == "--dtype")
+      options.dtypes = read_dtypes(value);
     else if (name == "--list")
       options.list = true;
     else if (name == "--profile")
@@ -106,8 +126,9 @@ void write_csv(std::FILE* file, std::int64_t ep, const FfnShape& shape, const Ce
   for (const FfnTime& time : times) {
     const FfnNeed need = ffn_need(shape, time.rows_per_expert);
     const double seconds = time.median_s.value_or(0);
-    fmt::print(file, "{},{},{},{},{},{},{},{},{},{}\n", ep, shape.experts, time.kernel,
-               time.rows_per_expert, seconds > 0 ? fmt::format("{:.3f}", seconds * 1e6) : "",
+    fmt::print(file, "{},{},{},{},{},{},{},{},{},{},{}\n", to_string(shape.dtype), ep,
+               shape.experts, time.kernel, time.rows_per_expert,
+               seconds > 0 ? fmt::format("{:.3f}", seconds * 1e6) : "",
                seconds > 0 ? fmt::format("{:.1f}", need.flops / seconds * 1e-12) : "",
                seconds > 0 ? fmt::format("{:.1f}", need.bytes / seconds * 1e-9) : "",
                seconds > 0 ? fmt::format("{:.3f}", need.roof_s(ceilings) / seconds) : "",
@@ -115,18 +136,43 @@ void write_csv(std::FILE* file, std::int64_t ep, const FfnShape& shape, const Ce
   }
 }
 
-FfnShape shape_at(const Options& options, std::int64_t ep) {
+FfnShape shape_at(const Options& options, DType dtype, std::int64_t ep) {
   return {.hidden = options.hidden,
           .ffn = options.ffn,
           .experts = static_cast<int>(options.experts / ep),
-          .dtype = DType::bf16};
+          .dtype = dtype};
 }
 
 int profile(const Options& options, Backend& backend) {
-  const FfnShape shape = shape_at(options, options.ep.front());
+  const FfnShape shape = shape_at(options, options.dtypes.front(), options.ep.front());
   run_in_range(backend, shape, options.profile, options.rows.front());
   fmt::print("logical_operations,{:.0f}\n", ffn_need(shape, options.rows.front()).flops);
   return 0;
+}
+
+// One table for every EP size, or why there is none.
+void study(const Options& options, DType dtype, Backend& backend, std::FILE* csv) {
+  Ceilings ceilings;
+  try {
+    ceilings = measure_ceilings(backend, dtype);
+  } catch (const Error& error) {
+    fmt::print("\n{}: no study, {}\n", to_string(dtype), error.what());
+    return;
+  }
+  fmt::print("\n{}: copy {:.0f} GB/s (read and written), 8192^3 {} product {:.0f} TFLOP/s\n",
+             backend.describe().device, ceilings.copy_bytes_per_s * 1e-9, to_string(dtype),
+             ceilings.gemm_flops * 1e-12);
+  for (const std::int64_t ep : options.ep) {
+    const FfnShape shape = shape_at(options, dtype, ep);
+    std::vector<std::vector<FfnTime>> by_kernel;
+    for (const std::string& kernel : kernels()) {
+      by_kernel.push_back(time_kernel(backend, shape, kernel, options.rows, options.repetitions));
+      if (csv != nullptr) write_csv(csv, ep, shape, ceilings, by_kernel.back());
+    }
+    fmt::print("\nEP{}: {} experts of {} x {}, {}, cold weights: share of the roof\n", ep,
+               shape.experts, shape.hidden, shape.ffn, to_string(dtype));
+    print_table(shape, ceilings, by_kernel);
+  }
 }
 
 int run(const Options& options) {
@@ -136,29 +182,15 @@ int run(const Options& options) {
   }
   const auto backend = BackendCatalog::instance().at("cuda").make({});
   if (!options.profile.empty()) return profile(options, *backend);
-  const Ceilings ceilings = measure_ceilings(*backend);
-  fmt::print("{}: copy {:.0f} GB/s (read and written), 8192^3 bf16 product {:.0f} TFLOP/s\n",
-             backend->describe().device, ceilings.copy_bytes_per_s * 1e-9,
-             ceilings.gemm_flops * 1e-12);
   std::FILE* csv = options.csv.empty() ? nullptr : std::fopen(options.csv.c_str(), "w");
   if (csv == nullptr && !options.csv.empty())
     throw ConfigError(options.csv + ": cannot be written");
   if (csv != nullptr) {
     fmt::print(csv,
-               "ep_size,experts,kernel,rows_per_expert,us,tflops,gb_per_s,share_of_roof,"
+               "dtype,ep_size,experts,kernel,rows_per_expert,us,tflops,gb_per_s,share_of_roof,"
                "kernel_calls,computed_rows\n");
   }
-  for (const std::int64_t ep : options.ep) {
-    const FfnShape shape = shape_at(options, ep);
-    std::vector<std::vector<FfnTime>> by_kernel;
-    for (const std::string& kernel : kernels()) {
-      by_kernel.push_back(time_kernel(*backend, shape, kernel, options.rows, options.repetitions));
-      if (csv != nullptr) write_csv(csv, ep, shape, ceilings, by_kernel.back());
-    }
-    fmt::print("\nEP{}: {} experts of {} x {}, bf16, cold weights: share of the roof\n", ep,
-               shape.experts, shape.hidden, shape.ffn);
-    print_table(shape, ceilings, by_kernel);
-  }
+  for (const DType dtype : options.dtypes) study(options, dtype, *backend, csv);
   if (csv != nullptr) std::fclose(csv);
   return 0;
 }

@@ -76,7 +76,7 @@ class SeenGemm final : public GroupedGemm {
     GemmSeen seen{.rows_per_expert = {rows.begin(), rows.end()}, .in = {}, .out = {}};
     std::int64_t total = 0;
     for (const std::int64_t own : rows) total += own;
-    const std::int64_t element = bytes_of(shape_.dtype);
+    const std::int64_t element = bytes_of(row_dtype(shape_.dtype));
     seen.in = bytes_on_host(backend_, lane, x, total * shape_.k * element);
     const GemmWork work = inner_->run(lane, x, y, rows);
     seen.out = bytes_on_host(backend_, lane, y, total * shape_.n * element);

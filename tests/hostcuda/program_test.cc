@@ -132,6 +132,19 @@ TEST(Faults, AreCaughtOnTheDevice) {
   }
 }
 
+// The tolerance of e4m3 is wider; wrong experts and rows are far beyond it.
+TEST(Faults, AreCaughtInFp8) {
+  for (const std::string dtype : {"fp8", "fp8_block128"}) {
+    for (const std::string fault : {"swap_experts", "skip_expert", "drop_row"}) {
+      const TempDir dir;
+      const ProgramResult result =
+          run_cuda(2, dir, "--set dtype=" + dtype + " --inject " + fault + ":rank=1");
+      EXPECT_EQ(result.exit_code, 3) << dtype << " " << fault << ": " << result.err;
+      EXPECT_EQ(records_of(dir.path("out")).at(0)["state"], "failed") << dtype << " " << fault;
+    }
+  }
+}
+
 TEST(Faults, AreCaughtInSectionsOfFixedCapacity) {
   const TempDir dir;
   const ProgramResult result =
@@ -179,6 +192,55 @@ TEST(Exchange, PaddingIsRecordedAndOverflowSkipped) {
   EXPECT_EQ(run_cuda(2, other, options + "1").exit_code, 4);
   EXPECT_THAT(records_of(other.path("out")).at(0)["reason"].get<std::string>(),
               HasSubstr("capacity_factor 1 gives every pair of ranks"));
+}
+
+// What the oracle sees without a fault leaves most of the tolerance for what doubles have not:
+// sums of 14 bits.
+TEST(DTypes, Fp8IsMeasuredAndChecked) {
+  const TempDir dir;
+  const ProgramResult result = run_cuda(2, dir, "--set dtype=[fp8,fp8_block128]");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  for (const Json& record : records_of(dir.path("out"))) {
+    EXPECT_EQ(record["state"], "measured") << record["reason"];
+    EXPECT_LT(record["check"]["worst_error"].get<double>(),
+              record["check"]["tolerance"].get<double>() / 2);
+    // 64 bf16 values; 3 * 64 * 32 weights of a byte.
+    EXPECT_EQ(record["bytes"]["dispatch"]["row_bytes"], 128);
+    EXPECT_EQ(record["ffn"]["weight_bytes"].get<std::int64_t>(),
+              record["ffn"]["touched_experts"].get<std::int64_t>() * 3 * 64 * 32);
+  }
+}
+
+TEST(DTypes, KernelsWithoutFp8AreSkippedWithTheReason) {
+  const TempDir dir;
+  const ProgramResult result =
+      run_cuda(2, dir, "--set dtype=[fp8,fp8_block128] --set grouped_gemm=[gemv,cublaslt_padded]");
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  const std::vector<Json> records = records_of(dir.path("out"));
+  ASSERT_EQ(records.size(), 4U);
+  for (const Json& record : records) {
+    const bool runs =
+        record["point"]["grouped_gemm"] == "cublaslt_padded" && record["point"]["dtype"] == "fp8";
+    EXPECT_EQ(record["state"], runs ? "measured" : "skipped") << record["reason"];
+    if (!runs) {
+      EXPECT_THAT(record["reason"].get<std::string>(), testing::StartsWith("grouped_gemm "));
+    }
+  }
+}
+
+TEST(DTypes, TheCpuHasNoFp8) {
+  const TempDir dir;
+  const ProgramResult result = run_on_ranks(
+      2, "run " + dir.write("x.yaml", toy_experiment({"ep_sizes: [2]"})) +
+             " --backend cpu --set dtype=[bf16,fp8,fp8_block128] --out " + dir.path("out"));
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  const std::vector<Json> records = records_of(dir.path("out"));
+  ASSERT_EQ(records.size(), 3U);
+  EXPECT_EQ(records[0]["state"], "measured");
+  EXPECT_EQ(records[1]["state"], "skipped");
+  EXPECT_THAT(records[1]["reason"].get<std::string>(),
+              HasSubstr("dtype fp8: backend cpu computes in bf16, fp32 only"));
+  EXPECT_EQ(records[2]["state"], "skipped");
 }
 
 TEST(Devices, AChosenOneThatIsNotThereIsRefused) {

@@ -53,13 +53,15 @@ KernelCode read_report(const std::string& report) {
 }
 
 // Whether a kernel by that mangled name moves rows in 16-byte pieces: the wide instances of those
-// that permute and of those that add up.
+// that permute and of those that add up, and those that quantise.
 bool moves_wide(const std::string& name) {
   const bool copies = name.find("scatter_kernel") != std::string::npos ||
                       name.find("gather_kernel") != std::string::npos ||
                       name.find("move_kernel") != std::string::npos;
   const bool adds = name.find("reduce_kernel") != std::string::npos;
-  return (copies && name.find("5uint4") != std::string::npos) ||
+  const bool quantises = name.find("quantise_kernel") != std::string::npos ||
+                         name.find("quantise_1x128_kernel") != std::string::npos;
+  return quantises || (copies && name.find("5uint4") != std::string::npos) ||
          (adds && name.find("Li1E") == std::string::npos);
 }
 
@@ -96,11 +98,12 @@ void expect_all(const std::map<std::string, bool>& found, std::size_t least, con
 }
 
 // Wide kernels: scatter, gather and move; sums of equal segments of bf16 and fp32 rows, and of
-// listed segments of either to either.
-constexpr const char* kMovingFiles[] = {"copy_rows", "reduce_rows"};
-constexpr std::size_t kWideCopies = 3, kWideSums = 6;
+// listed segments of either to either; inputs to e4m3 in two ways.
+constexpr const char* kMovingFiles[] = {"copy_rows", "reduce_rows", "quantise"};
+constexpr std::size_t kWideCopies = 3, kWideSums = 6, kQuantising = 2;
 
 std::size_t least_of(const std::string& file) {
+  if (file == "quantise") return kQuantising;
   return file == "copy_rows" ? kWideCopies : kWideSums;
 }
 

@@ -4,6 +4,7 @@
 #include "cuda/cublas_handle.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
+#include "cuda/fp8_support.h"
 #include "cuda/int32_limits.h"
 #include "cuda/matmul.h"
 #include "cuda/shared_weights_gemm.h"
@@ -97,7 +98,7 @@ const bool kAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublas_grouped",
      .backend = "cuda",
      .summary = "cublasGemmGroupedBatchedEx: one call, shapes from the host",
-     .refuses = refuse_narrow_rows,
+     .refuses = refuse_cublas,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasGrouped>(shape);
      }});

@@ -5,6 +5,7 @@
 #include "cuda/cublas_handle.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
+#include "cuda/fp8_support.h"
 #include "cuda/int32_limits.h"
 #include "cuda/matmul.h"
 #include "cuda/shared_weights_gemm.h"
@@ -98,7 +99,7 @@ const bool kAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublas_padded_128",
      .backend = "cuda",
      .summary = "one cuBLAS batch of 128-row tiles, every expert padded to whole tiles",
-     .refuses = refuse_narrow_rows,
+     .refuses = refuse_cublas,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasPadded128>(shape);
      }});

@@ -1,50 +1,15 @@
 #include <vector_types.h>
 
-#include "cuda/kernels/elements.h"
 #include "cuda/kernels/expert_slots.h"
+#include "cuda/kernels/slot_rows.h"
 #include "cuda/launch.h"
 
 namespace epsweep::cuda {
 namespace {
 
-constexpr int kThreads = 256;
-
-// A row that has a place: its expert's position in the slots, and its row there.
-struct Place {
-  int expert;
-  std::int64_t row;
-};
-
-// The last expert that does not begin behind the row; experts without rows begin where the next
-// one does.
-__device__ Place place_of(const ExpertSlots& slots, int row) {
-  int low = 0, high = slots.num_experts - 1;
-  while (low < high) {
-    const int middle = (low + high + 1) / 2;
-    if (slots.begin[middle] <= row) {
-      low = middle;
-    } else {
-      high = middle - 1;
-    }
-  }
-  return {low, static_cast<std::int64_t>(slots.slot[low]) + (row - slots.begin[low])};
-}
-
 __device__ void copy_words(const uint4* from, std::int64_t words, uint4* to) {
 #pragma unroll 4
   for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) to[w] = from[w];
-}
-
-// A row is copied by threadIdx.x of its block, several rows of a block by threadIdx.y.
-template <typename Copy>
-__device__ void for_each_row(const ExpertSlots& slots, const Copy& copy) {
-  const std::int64_t end = slots.begin[slots.num_experts];
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.y;
-  for (std::int64_t row =
-           slots.begin[0] + static_cast<std::int64_t>(blockIdx.x) * blockDim.y + threadIdx.y;
-       row < end; row += step) {
-    copy(row, place_of(slots, static_cast<int>(row)));
-  }
 }
 
 __global__ void into_slots_kernel(ExpertSlots slots, std::int64_t words, const uint4* from,
@@ -92,15 +57,6 @@ __global__ void point_at_experts_kernel(ExpertSlots slots, BatchOperands batch) 
   }
 }
 
-// Wide enough for a row, but not wider: short rows share a block.
-Grid grid_for(const ExpertSlots& slots, std::int64_t words) {
-  unsigned lanes = kThreads;
-  while (lanes > 1 && lanes / 2 >= words) lanes /= 2;
-  const unsigned per_block = kThreads / lanes;
-  const std::int64_t rows = slots.begin[slots.num_experts] - slots.begin[0];
-  return {dim3(blocks_for(rows, per_block)), dim3(lanes, per_block)};
-}
-
 constexpr auto kWordBytes = static_cast<std::int64_t>(sizeof(uint4));
 
 }  // namespace
@@ -108,26 +64,26 @@ constexpr auto kWordBytes = static_cast<std::int64_t>(sizeof(uint4));
 void into_slots(cudaStream_t stream, const ExpertSlots& slots, std::int64_t row_bytes,
                 const void* from, void* to) {
   const std::int64_t words = row_bytes / kWordBytes;
-  launch(stream, grid_for(slots, words), into_slots_kernel, slots, words,
+  launch(stream, slot_grid(slots, words), into_slots_kernel, slots, words,
          static_cast<const uint4*>(from), static_cast<uint4*>(to));
 }
 
 void out_of_slots(cudaStream_t stream, const ExpertSlots& slots, std::int64_t row_bytes,
                   const void* from, void* to) {
   const std::int64_t words = row_bytes / kWordBytes;
-  launch(stream, grid_for(slots, words), out_of_slots_kernel, slots, words,
+  launch(stream, slot_grid(slots, words), out_of_slots_kernel, slots, words,
          static_cast<const uint4*>(from), static_cast<uint4*>(to));
 }
 
 void into_tiles(cudaStream_t stream, const ExpertSlots& slots, std::int64_t row_bytes,
                 const void* from, const BatchOperands& batch) {
   const std::int64_t words = row_bytes / kWordBytes;
-  launch(stream, grid_for(slots, words), into_tiles_kernel, slots, words,
+  launch(stream, slot_grid(slots, words), into_tiles_kernel, slots, words,
          static_cast<const uint4*>(from), batch);
 }
 
 void point_at_experts(cudaStream_t stream, const ExpertSlots& slots, const BatchOperands& batch) {
-  launch(stream, Grid{dim3(1), dim3(kThreads)}, point_at_experts_kernel, slots, batch);
+  launch(stream, Grid{dim3(1), dim3(kSlotThreads)}, point_at_experts_kernel, slots, batch);
 }
 
 }  // namespace epsweep::cuda

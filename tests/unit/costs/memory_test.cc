@@ -38,6 +38,18 @@ TEST(Memory, fp32_and_two_gemms) {
   EXPECT_EQ(need.activation_bytes, 25 * 128 + 100 * (64 + 4) + 60 * (256 + 64) + 25 * 64);
 }
 
+// Weights of a byte each and their scales; rows stay bf16. 16 x 16 and 16 x 8 weights are one block
+// each, with a row of four scales.
+TEST(Memory, fp8_weights_and_bf16_rows) {
+  SweepPoint point = small_point();
+  point.dtype = DType::fp8;
+  const MemoryNeed need = memory_need(point, 3, 60);
+  EXPECT_EQ(need.weight_bytes, 2 * (3 * (384 + 8) + 9 * 32 * 4));
+  EXPECT_EQ(need.activation_bytes, memory_need(small_point(), 3, 60).activation_bytes);
+  point.dtype = DType::fp8_block128;
+  EXPECT_EQ(memory_need(point, 3, 60).weight_bytes, 2 * (3 * (384 + 4 * (4 + 4)) + 9 * 32 * 4));
+}
+
 // S = 40 copies sent, V = 45 received, 60 rows; rows of 16 bf16 are 32 bytes, and so are granules.
 TEST(Memory, exchange_unit_rank_by_hand) {
   SweepPoint point = small_point();

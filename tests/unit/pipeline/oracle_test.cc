@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include <gmock/gmock.h>
 
@@ -90,6 +91,62 @@ TEST_P(OracleOnOutputs, CatchesAnUnwrittenValueInATokenThatIsNotRecomputed) {
   outputs_.of_layer[0].back() = std::numeric_limits<float>::quiet_NaN();
   EXPECT_THAT(check_outputs(outputs_).problem.value_or("passed"), HasSubstr("token 23"));
 }
+
+// No backend without a GPU computes in fp8, so the expected rows stand in for its outputs.
+class OracleOnFp8 : public testing::TestWithParam<DType> {
+ protected:
+  OracleOnFp8() : point_(point()), work_(plan_rank_work(point_, 0)) {
+    std::vector<std::int64_t> tokens(static_cast<std::size_t>(point_.tokens_global()));
+    std::iota(tokens.begin(), tokens.end(), std::int64_t{0});
+    for (const double value : rows_of(work_.traces[0], tokens)) {
+      out_.push_back(static_cast<float>(value));
+    }
+  }
+  static SweepPoint point() {
+    SweepPoint point = layer_point();
+    point.dtype = GetParam();
+    return point;
+  }
+  std::vector<double> rows_of(const Trace& trace, std::span<const std::int64_t> tokens) const {
+    return expected_rows(point_, 0, trace, work_.placements[0], tokens);
+  }
+
+  SweepPoint point_;
+  RankWork work_;
+  std::vector<float> out_;
+};
+
+TEST_P(OracleOnFp8, PassesWhatItExpects) {
+  const OracleResult result = Oracle(work_).check(0, out_);
+  EXPECT_FALSE(result.problem.has_value());
+  EXPECT_LT(result.worst_error, 1e-6);
+}
+
+// Every assignment of every checked token, the lightest included.
+TEST_P(OracleOnFp8, CatchesTheLossOfAnyAssignment) {
+  const Trace& trace = work_.traces[0];
+  int lost = 0;
+  for (const std::int64_t token : work_.check_tokens[0]) {
+    const std::vector<double> weights = expected_router_weights(point_, 0, trace, token);
+    for (std::size_t j = 0; j < weights.size(); ++j) {
+      Trace alone = trace;
+      alone.top_k = 1;
+      alone.experts.assign(static_cast<std::size_t>(trace.num_tokens), trace.of_token(token)[j]);
+      const std::int64_t tokens[] = {token};
+      const std::vector<double> part = rows_of(alone, tokens);
+      std::vector<float> spoilt = out_;
+      for (std::size_t col = 0; col < part.size(); ++col) {
+        spoilt[static_cast<std::size_t>(token) * part.size() + col] -=
+            static_cast<float>(part[col]);
+      }
+      EXPECT_TRUE(Oracle(work_).check(0, spoilt).problem.has_value()) << token << " " << weights[j];
+      ++lost;
+    }
+  }
+  EXPECT_GT(lost, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, OracleOnFp8, testing::Values(DType::fp8, DType::fp8_block128));
 
 INSTANTIATE_TEST_SUITE_P(DTypes, OracleOnOutputs, testing::Values(DType::bf16, DType::fp32));
 
