@@ -194,16 +194,15 @@ TEST(Exchange, PaddingIsRecordedAndOverflowSkipped) {
               HasSubstr("capacity_factor 1 gives every pair of ranks"));
 }
 
-// What the oracle sees without a fault leaves most of the tolerance for what doubles have not:
-// sums of 14 bits.
+// The tolerance is for tensor cores, whose sums have 14 bits; those of the doubles have 24, so the
+// oracle must see next to nothing where it quantises what the engine does.
 TEST(DTypes, Fp8IsMeasuredAndChecked) {
   const TempDir dir;
   const ProgramResult result = run_cuda(2, dir, "--set dtype=[fp8,fp8_block128]");
   EXPECT_EQ(result.exit_code, 0) << result.err;
   for (const Json& record : records_of(dir.path("out"))) {
     EXPECT_EQ(record["state"], "measured") << record["reason"];
-    EXPECT_LT(record["check"]["worst_error"].get<double>(),
-              record["check"]["tolerance"].get<double>() / 2);
+    EXPECT_LT(record["check"]["worst_error"].get<double>(), 0.01);
     // 64 bf16 values; 3 * 64 * 32 weights of a byte.
     EXPECT_EQ(record["bytes"]["dispatch"]["row_bytes"], 128);
     EXPECT_EQ(record["ffn"]["weight_bytes"].get<std::int64_t>(),
