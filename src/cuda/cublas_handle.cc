@@ -8,6 +8,10 @@ cublasHandle_t cublas() {
   static const cublasHandle_t handle = [] {
     cublasHandle_t made = nullptr;
     check(cublasCreate(&made), "cublasCreate");
+    // Parts of a sum are added in fp32 too.
+    constexpr auto kMode = static_cast<cublasMath_t>(
+        CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+    check(cublasSetMathMode(made, kMode), "cublasSetMathMode");
     return made;
   }();
   return handle;

@@ -43,7 +43,7 @@ class CudaBackend final : public Backend {
             .device = device_.name,
             .device_id = device_.uuid,
             .num_threads = options_.num_threads,
-            .memory_bytes = device_.free_bytes / device_.sharing_ranks,
+            .memory_bytes = (device_.free_bytes - reserve_bytes()) / device_.sharing_ranks,
             .last_level_cache_bytes = device_.cache_bytes,
             .dtypes = {DType::bf16, DType::fp32, DType::fp8, DType::fp8_block128},
             .launches = {Launch::direct, Launch::graph},
@@ -95,6 +95,11 @@ class CudaBackend final : public Backend {
   DeviceCondition condition() override { return nvml_.condition(); }
 
  private:
+  // What cuBLAS, NCCL and modules that are loaded later take: 2 GiB of a large GPU.
+  std::int64_t reserve_bytes() const {
+    return std::min(std::int64_t{2} << 30, device_.memory_bytes / 16);
+  }
+
   std::vector<LibraryVersion> library_versions() const {
     return {{"cuda_driver", cuda_version(device_.driver_version)},
             {"cuda_runtime", cuda_version(device_.runtime_version)},

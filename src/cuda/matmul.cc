@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -46,6 +47,11 @@ MatmulPreference make_preference() {
   check(cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
                                              &workspace, sizeof(workspace)),
         "cublasLtMatmulPreferenceSetAttribute(MAX_WORKSPACE_BYTES)");
+  // Parts of a sum are added in fp32, not in the outputs' type.
+  const std::uint32_t reduction = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
+  check(cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK,
+                                             &reduction, sizeof(reduction)),
+        "cublasLtMatmulPreferenceSetAttribute(REDUCTION_SCHEME_MASK)");
   const std::uint32_t alignment = 16;
   for (const auto operand :
        {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
@@ -62,6 +68,13 @@ void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw RunError(fmt::format("{}: {} (cuBLAS status {})", call, cublasLtGetStatusString(status),
                              static_cast<int>(status)));
+}
+
+Buffer& library_workspace(int stream) {
+  static std::map<int, Buffer> workspaces;
+  Buffer& workspace = workspaces[stream];
+  if (workspace.bytes() == 0) workspace = make_device_buffer(kMatmulWorkspaceBytes);
+  return workspace;
 }
 
 cublasLtHandle_t cublaslt() {
@@ -124,31 +137,47 @@ void Matmul::set_scales(const float* w_scales, const float* x_scales) const {
       "cublasLtMatmulDescSetAttribute(B_SCALE_POINTER)");
 }
 
+Matmul::Plan Matmul::make_plan(std::int64_t rows, int batch) const {
+  const cudaDataType_t type = cublas_type(shape_.dtype),
+                       y_type = cublas_type(row_dtype(shape_.dtype));
+  return {.w = make_layout(type, shape_.k, shape_.n, batch),
+          .x = make_layout(type, shape_.k, rows, batch),
+          .y = make_layout(y_type, shape_.n, rows, batch)};
+}
+
+bool Matmul::find_algorithm(Plan& plan) const {
+  const MatmulPreference preference = make_preference();
+  cublasLtMatmulHeuristicResult_t result{};
+  int found = 0;
+  check(cublasLtMatmulAlgoGetHeuristic(cublaslt(), desc_.get(), plan.w.get(), plan.x.get(),
+                                       plan.y.get(), plan.y.get(), preference.get(), 1, &result,
+                                       &found),
+        "cublasLtMatmulAlgoGetHeuristic");
+  plan.algorithm = result.algo;
+  return found > 0;
+}
+
+bool Matmul::can_use(const Plan& plan) const {
+  cublasLtMatmulHeuristicResult_t result{};
+  return cublasLtMatmulAlgoCheck(cublaslt(), desc_.get(), plan.w.get(), plan.x.get(), plan.y.get(),
+                                 plan.y.get(), &plan.algorithm, &result) == CUBLAS_STATUS_SUCCESS &&
+         result.workspaceSize <= static_cast<std::size_t>(kMatmulWorkspaceBytes);
+}
+
+// Neighbouring rows share an algorithm where it can do both, so that a sweep does not measure how
+// the library changes its mind from row to row.
 void Matmul::prepare(std::int64_t rows, int batch) {
   if (rows == 0 || plans_.contains({rows, batch})) return;
   EPS_EXPECT(shape_.dtype != DType::fp8_block128 || (rows % 4 == 0 && batch == 1),
              "scales of 128 with rows that are no multiple of 4, or in a batch");
-  const auto layouts = [&](std::int64_t of_rows) {
-    const cudaDataType_t type = cublas_type(shape_.dtype),
-                         y_type = cublas_type(row_dtype(shape_.dtype));
-    return std::array{make_layout(type, shape_.k, shape_.n, batch),
-                      make_layout(type, shape_.k, of_rows, batch),
-                      make_layout(y_type, shape_.n, of_rows, batch)};
-  };
-  const MatmulPreference preference = make_preference();
-  const auto chosen_for = layouts(algorithm_rows(rows));
-  cublasLtMatmulHeuristicResult_t result{};
-  int found = 0;
-  check(cublasLtMatmulAlgoGetHeuristic(cublaslt(), desc_.get(), chosen_for[0].get(),
-                                       chosen_for[1].get(), chosen_for[2].get(),
-                                       chosen_for[2].get(), preference.get(), 1, &result, &found),
-        "cublasLtMatmulAlgoGetHeuristic");
-  if (found == 0) {
+  Plan plan = make_plan(rows, batch), shared = make_plan(algorithm_rows(rows), batch);
+  const bool found = find_algorithm(shared);
+  plan.algorithm = shared.algorithm;
+  if (!(found && can_use(plan)) && !find_algorithm(plan)) {
     throw RunError(
         fmt::format("cuBLASLt has no algorithm for {} x {} x {}", rows, shape_.n, shape_.k));
   }
-  auto [w, x, y] = layouts(rows);
-  plans_.emplace(Key{rows, batch}, Plan{std::move(w), std::move(x), std::move(y), result.algo});
+  plans_.emplace(Key{rows, batch}, std::move(plan));
 }
 
 void Matmul::run(cudaStream_t stream, std::int64_t rows, const Operands& operands,

@@ -21,6 +21,9 @@ cublasLtHandle_t cublaslt();
 
 // What cuBLASLt is given to work in; fixed, so that heuristics choose alike for all kernels.
 inline constexpr std::int64_t kMatmulWorkspaceBytes = 32 << 20;
+// The process's own for the lane (0) and the streams forked from it (1, 2, ...): kernels run one
+// after the other, so that one piece of memory for each stream serves all layers.
+Buffer& library_workspace(int stream);
 
 // y[rows][n] = x[rows][k] * w[n][k]^T, row-major, accumulated in fp32. `batch` products at fixed
 // distances, or one. In cuBLAS's column-major words: D (n x rows) = W^T (k x n) * X (k x rows), so
@@ -63,6 +66,10 @@ class Matmul {
     auto operator<=>(const Key&) const = default;
   };
 
+  Plan make_plan(std::int64_t rows, int batch) const;
+  // False where the library has none.
+  bool find_algorithm(Plan& plan) const;
+  bool can_use(const Plan& plan) const;
   void set_fp8_attributes();
   void set_scales(const float* w_scales, const float* x_scales) const;
 

@@ -51,7 +51,9 @@ NcclComm NcclComm::of_world(const Comm& world) {
 
 NcclComm NcclComm::split(int color, int key) const {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-  config.blocking = 0;
+  // NCCL 2.28 starts a thread for every group of calls on a non-blocking communicator, which would
+  // be measured as the exchange.
+  config.blocking = 1;
   NcclComm part;
   check_taken(
       ncclCommSplit(comm_, color < 0 ? NCCL_SPLIT_NOCOLOR : color, key, &part.comm_, &config),

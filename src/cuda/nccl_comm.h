@@ -14,8 +14,9 @@ void check(ncclResult_t status, const char* call);
 // The same of calls with a non-blocking communicator, which answer "in progress" where others wait.
 void check_taken(ncclResult_t status, const char* call);
 
-// Communicators are non-blocking, so that one that hangs can be given up: every call returns when
-// NCCL has taken it, within a time limit. Not freed by the destructor; see close().
+// The world's communicator is non-blocking, so that one that hangs while it is made or split can be
+// given up. Groups' communicators block: a peer that is missing at the first exchange is noticed by
+// the program's own limit on a phase. Not freed by the destructor; see close().
 class NcclComm {
  public:
   // Collective over the MPI communicator; every rank has set its device.

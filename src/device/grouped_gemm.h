@@ -46,7 +46,9 @@ struct GemmWork {
   std::int64_t kernel_calls = 0;
   std::int64_t computed_rows = 0;    // rows multiplied: routed rows plus the kernel's padding
   std::int64_t stored_rows = 0;      // rows of memory the products read from, padding included
-  std::int64_t workspace_bytes = 0;  // what the kernel holds besides weights, x and y
+  // What it uses besides weights, x and y; a library's share of it (cuBLAS: 32 MiB for each stream)
+  // is one piece of memory for all layers.
+  std::int64_t workspace_bytes = 0;
   std::shared_ptr<const GemmChoice> choice;  // null for a kernel that does not pick
 };
 

@@ -52,6 +52,12 @@ cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   return CUBLAS_STATUS_SUCCESS;
 }
 // Puts the library's own workspace back.
+cublasStatus_t cublasSetMathMode(cublasHandle_t, cublasMath_t mode) {
+  return mode == static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                           CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)
+             ? CUBLAS_STATUS_SUCCESS
+             : CUBLAS_STATUS_NOT_SUPPORTED;
+}
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   *reinterpret_cast<Blas*>(handle) = {stream, nullptr};
   return CUBLAS_STATUS_SUCCESS;

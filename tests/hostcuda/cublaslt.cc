@@ -295,6 +295,22 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t, cublasLtMatmulDe
   return CUBLAS_STATUS_SUCCESS;
 }
 
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b,
+                                       cublasLtMatrixLayout_t c, cublasLtMatrixLayout_t d,
+                                       const cublasLtMatmulAlgo_t* algorithm,
+                                       cublasLtMatmulHeuristicResult_t* result) {
+  std::uint64_t mark = 0;
+  std::memcpy(&mark, algorithm, sizeof(mark));
+  const Desc& own = *reinterpret_cast<Desc*>(desc);
+  const Layout &la = *reinterpret_cast<Layout*>(a), &lb = *reinterpret_cast<Layout*>(b),
+               &ld = *reinterpret_cast<Layout*>(d);
+  Dims dims{};
+  *result = {};
+  if (mark != kAlgorithm || !dims_of(own, la, lb, ld, dims)) return CUBLAS_STATUS_INVALID_VALUE;
+  return check_types(own, la, lb, *reinterpret_cast<Layout*>(c), ld, dims);
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc, const void* alpha,
                               const void* a, cublasLtMatrixLayout_t a_layout, const void* b,
                               cublasLtMatrixLayout_t b_layout, const void* beta, const void* c,

@@ -19,7 +19,7 @@ class CublasGrouped final : public SharedWeightsGemm {
  public:
   explicit CublasGrouped(const GemmShape& shape)
       : SharedWeightsGemm(shape),
-        workspace_(make_device_buffer(kMatmulWorkspaceBytes)),
+        workspace_(library_workspace(0)),
         pointers_(make_device_buffer(3 * capacity() * static_cast<std::int64_t>(sizeof(void*)))),
         slots_(shape.num_experts) {
     const auto count = static_cast<std::size_t>(shape.num_experts);
@@ -87,7 +87,8 @@ class CublasGrouped final : public SharedWeightsGemm {
           "cublasGemmGroupedBatchedEx");
   }
 
-  Buffer workspace_, pointers_;
+  Buffer& workspace_;
+  Buffer pointers_;
   SlotPlan slots_;
   std::vector<cublasOperation_t> transposed_, plain_;
   std::vector<int> m_, rows_, k_, ones_;

@@ -21,9 +21,7 @@ constexpr std::int64_t kTileRows = 128;
 class CublasPadded128 final : public SharedWeightsGemm {
  public:
   explicit CublasPadded128(const GemmShape& shape)
-      : SharedWeightsGemm(shape),
-        workspace_(make_device_buffer(kMatmulWorkspaceBytes)),
-        slots_(shape.num_experts) {}
+      : SharedWeightsGemm(shape), workspace_(library_workspace(0)), slots_(shape.num_experts) {}
 
   void warm(std::span<const std::int64_t> rows_per_expert) override {
     lay_out(rows_per_expert);
@@ -91,7 +89,8 @@ class CublasPadded128 final : public SharedWeightsGemm {
           "cublasGemmBatchedEx");
   }
 
-  Buffer workspace_, padded_x_, padded_y_, pointers_;
+  Buffer& workspace_;
+  Buffer padded_x_, padded_y_, pointers_;
   SlotPlan slots_;
 };
 

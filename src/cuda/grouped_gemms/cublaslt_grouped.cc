@@ -160,7 +160,8 @@ class CublasltGrouped final : public SharedWeightsGemm {
 
   GroupTable groups_;
   MatmulDesc desc_;
-  Buffer scales_ = make_scales(), workspace_ = make_device_buffer(kMatmulWorkspaceBytes);
+  Buffer scales_ = make_scales();
+  Buffer& workspace_ = library_workspace(0);
   std::map<Key, Plan> plans_;
 };
 

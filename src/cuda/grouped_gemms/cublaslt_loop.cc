@@ -17,7 +17,7 @@ namespace {
 struct Branch {
   StreamHandle stream = make_stream();
   EventHandle done = make_wait_event();
-  Buffer workspace = make_device_buffer(kMatmulWorkspaceBytes);
+  Buffer* workspace = nullptr;
 };
 
 // Inputs of fp8 are quantised first, all of them in one launch. Where products need more rows than
@@ -27,10 +27,13 @@ class CublasltLoop final : public SharedWeightsGemm {
   CublasltLoop(const GemmShape& shape, int num_streams)
       : SharedWeightsGemm(shape),
         matmul_({.n = shape.n, .k = shape.k, .dtype = shape.dtype}),
-        workspace_(make_device_buffer(kMatmulWorkspaceBytes)),
+        workspace_(library_workspace(0)),
         branches_(static_cast<std::size_t>(num_streams - 1)),
         inputs_(shape),
-        slots_(shape.num_experts) {}
+        slots_(shape.num_experts) {
+    int stream = 0;
+    for (Branch& branch : branches_) branch.workspace = &library_workspace(++stream);
+  }
 
   void warm(std::span<const std::int64_t> rows_per_expert) override {
     const DType dtype = shape().dtype;
@@ -95,7 +98,7 @@ class CublasltLoop final : public SharedWeightsGemm {
                    .y = place.y,
                    .x_scales = inputs_.scales_at(work.computed_rows),
                    .w_scales = weights().scales_of(expert)},
-                  branch == nullptr ? workspace_ : branch->workspace);
+                  branch == nullptr ? workspace_ : *branch->workspace);
       place.x += rows * x_bytes;
       place.y += rows * y_row_bytes();
       work.computed_rows += rows;
@@ -127,7 +130,7 @@ class CublasltLoop final : public SharedWeightsGemm {
   }
 
   Matmul matmul_;
-  Buffer workspace_;
+  Buffer& workspace_;
   std::vector<Branch> branches_;
   QuantisedInputs inputs_;  // and the rest of fp8
   SlotPlan slots_;

@@ -20,7 +20,7 @@ class CublasltPadded final : public SharedWeightsGemm {
   explicit CublasltPadded(const GemmShape& shape)
       : SharedWeightsGemm(shape),
         matmul_({.n = shape.n, .k = shape.k, .dtype = shape.dtype}),
-        workspace_(make_device_buffer(kMatmulWorkspaceBytes)),
+        workspace_(library_workspace(0)),
         inputs_(shape),
         slots_(shape.num_experts) {}
 
@@ -79,7 +79,8 @@ class CublasltPadded final : public SharedWeightsGemm {
   }
 
   Matmul matmul_;
-  Buffer workspace_, padded_x_, padded_y_;
+  Buffer& workspace_;
+  Buffer padded_x_, padded_y_;
   QuantisedInputs inputs_;
   SlotPlan slots_;
 };

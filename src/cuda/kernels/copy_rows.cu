@@ -9,7 +9,7 @@ constexpr int kThreads = 256;
 
 // A row of words is copied by threadIdx.x of its block, several rows of a block by threadIdx.y.
 template <typename Word>
-__device__ void copy_row(const Word* from, std::int64_t words, Word* to) {
+__device__ void copy_row(const Word* __restrict__ from, std::int64_t words, Word* __restrict__ to) {
 #pragma unroll 4
   for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) to[w] = from[w];
 }

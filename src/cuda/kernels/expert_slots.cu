@@ -7,7 +7,8 @@
 namespace epsweep::cuda {
 namespace {
 
-__device__ void copy_words(const uint4* from, std::int64_t words, uint4* to) {
+__device__ void copy_words(const uint4* __restrict__ from, std::int64_t words,
+                           uint4* __restrict__ to) {
 #pragma unroll 4
   for (std::int64_t w = threadIdx.x; w < words; w += blockDim.x) to[w] = from[w];
 }

@@ -17,6 +17,23 @@ struct ListedSegments {
   __device__ std::int64_t begin(std::int64_t segment) const { return first[segment]; }
 };
 
+// 16 bytes at a time where that many are there.
+template <int kWidth, typename Out>
+__device__ void store_all(const float (&sum)[kWidth], Out* to) {
+  constexpr int kMost = 16 / static_cast<int>(sizeof(Out));
+  constexpr int kPart = kWidth < kMost ? kWidth : kMost;
+  struct alignas(sizeof(Out) * kPart) Part {
+    Out value[kPart];
+  };
+#pragma unroll
+  for (int i = 0; i < kWidth; i += kPart) {
+    Part part;
+#pragma unroll
+    for (int k = 0; k < kPart; ++k) store(sum[i + k], &part.value[k]);
+    *reinterpret_cast<Part*>(to + i) = part;
+  }
+}
+
 // A thread owns kWidth neighbouring columns of an output row at a time; blockIdx.y walks columns.
 template <typename In, typename Out, int kWidth, typename Segments>
 __global__ void reduce_kernel(Segments segments, std::int64_t count, std::int64_t cols,
@@ -39,8 +56,7 @@ __global__ void reduce_kernel(Segments segments, std::int64_t count, std::int64_
 #pragma unroll
       for (int i = 0; i < kWidth; ++i) sum[i] = fmaf(weight, load(&pack.value[i]), sum[i]);
     }
-#pragma unroll
-    for (int i = 0; i < kWidth; ++i) store(sum[i], out + segment * cols + col + i);
+    store_all(sum, out + segment * cols + col);
   }
 }
 
@@ -50,7 +66,8 @@ void reduce(cudaStream_t stream, Segments segments, std::int64_t count, std::int
   constexpr int kWide = Vector<In>::kSize;
   const auto* rows = static_cast<const In*>(in);
   auto* sums = static_cast<Out*>(out);
-  const bool wide = cols % kWide == 0 && reinterpret_cast<std::uintptr_t>(in) % 16 == 0;
+  const auto bits = reinterpret_cast<std::uintptr_t>(in) | reinterpret_cast<std::uintptr_t>(out);
+  const bool wide = cols % kWide == 0 && bits % 16 == 0;
   const std::int64_t threads = wide ? cols / kWide : cols;
   const Grid grid{dim3(blocks_for(count, 1), blocks_for(threads, kThreads)), dim3(kThreads)};
   if (wide) {
