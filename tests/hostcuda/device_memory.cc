@@ -158,7 +158,10 @@ void* allocate_pinned(std::size_t bytes) {
 }
 
 void free_pinned(void* data) {
-  memory().pinned.erase(static_cast<unsigned char*>(data));
+  const auto found = memory().pinned.find(static_cast<unsigned char*>(data));
+  if (found == memory().pinned.end()) return;
+  std::memset(data, 0xff, std::min(found->second, kMostPoison));
+  memory().pinned.erase(found);
   std::free(data);
 }
 

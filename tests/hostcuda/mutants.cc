@@ -1,7 +1,7 @@
 // The CUDA engine on its doubles with one mistake, run by mutation_test.cc as several ranks: exits
 // with 0 if nothing notices.
-//   hostcuda_mutants list                     waits that may be left out, one a line
-//   hostcuda_mutants leave_out WAIT           under up to 50 seeds
+//   hostcuda_mutants list                       waits that may be left out: TURN WAIT
+//   hostcuda_mutants leave_out TURN WAIT        under up to 50 seeds
 //   hostcuda_mutants swap TRANSPORT UNIT WHAT   two send counts of rank 0: counts (those
 //   announced),
 //                                               dispatch or combine; none shows that it runs
@@ -9,7 +9,7 @@
 // Says "cannot run" where the transport has no such unit or needs no such counts.
 #include <cstdio>
 #include <exception>
-#include <set>
+#include <map>
 #include <sstream>
 #include <string>
 
@@ -44,37 +44,44 @@ void make_what_is_made_once() {
   group.close();
 }
 
-// Also shows that nothing is noticed where nothing is wrong.
+// With the turn each was first seen in. Also shows that nothing is noticed where nothing is wrong.
 void list_waits() {
-  Scenarios scenarios;
-  for (std::size_t turn = 0; turn < 2 * scenarios.num_gemms(); ++turn) {
-    if (const std::string problem =
-            scenarios.problem_under(turn, turn, Scenarios::Extent::all_points);
-        !problem.empty()) {
-      end_caught(problem);
+  std::map<std::string, std::int64_t> first_turn;
+  const auto see = [&first_turn](std::size_t turn) {
+    for (const std::string& wait : hostcuda::seen_waits()) {
+      first_turn.emplace(wait, static_cast<std::int64_t>(turn));
     }
+  };
+  make_what_is_made_once();
+  Scenarios scenarios;
+  for (std::size_t turn = 0; turn < scenarios.num_gemms(); ++turn) {
+    const std::string problem = scenarios.problem_under(turn, turn, Scenarios::Extent::all_points);
+    if (!problem.empty()) end_caught(problem);
+    see(turn);
   }
   std::string own;
-  for (const std::string& wait : hostcuda::seen_waits()) own += wait + '\n';
-  std::set<std::string> all;
+  for (const auto& [wait, turn] : first_turn) own += wait + '@' + std::to_string(turn) + '\n';
+  std::map<std::string, std::string> turns;  // of all ranks' waits
   for (const std::string& of_rank : g_world->gather(own, 0)) {
     std::istringstream lines(of_rank);
-    for (std::string line; std::getline(lines, line);) all.insert(line);
+    for (std::string line; std::getline(lines, line);) {
+      turns.emplace(line.substr(0, line.find('@')), line.substr(line.find('@') + 1));
+    }
   }
-  for (const std::string& wait : all) std::printf("wait %s\n", wait.c_str());
+  for (const auto& [wait, turn] : turns) std::printf("%s %s\n", turn.c_str(), wait.c_str());
 }
 
-// Seeds have one grouped GEMM each, then the next one, until all had all: most mistakes show soon.
-void run_without(const std::string& wait) {
+// Half of the seeds run what first met the wait, the others everything in turn.
+void run_without(std::size_t first_turn, const std::string& wait) {
   hostcuda::leave_out(wait);
   make_what_is_made_once();
   Scenarios scenarios;
-  for (std::size_t turn = 0; turn < kSeeds * scenarios.num_gemms(); ++turn) {
+  for (unsigned long long seed = 0; seed < 2 * kSeeds; ++seed) {
     alarm(kMostSeconds);
-    const unsigned long long seed = turn % kSeeds;
+    const std::size_t turn = seed % 2 == 0 ? first_turn : static_cast<std::size_t>(seed / 2);
     const std::string problem =
-        scenarios.problem_under(seed, turn + turn / kSeeds, Scenarios::Extent::all_points);
-    if (!problem.empty()) end_caught(problem + ", seed " + std::to_string(seed));
+        scenarios.problem_under(seed / 2, turn, Scenarios::Extent::all_points);
+    if (!problem.empty()) end_caught(problem + ", seed " + std::to_string(seed / 2));
   }
 }
 
@@ -162,15 +169,15 @@ void run_swapped(const std::string& transport_name, const std::string& unit, Swa
 void run(const std::vector<std::string>& arguments) {
   const std::string kind = arguments.empty() ? "" : arguments[0];
   // Ranks that expect different messages of each other wait for ever.
-  if (kind != "list") hostcuda::set_patience(10);
+  if (kind != "list") hostcuda::set_patience(5);
   if (kind == "list") {
     list_waits();
-  } else if (kind == "leave_out" && arguments.size() == 2) {
-    run_without(arguments[1]);
+  } else if (kind == "leave_out" && arguments.size() == 3) {
+    run_without(std::stoul(arguments[1]), arguments[2]);
   } else if (kind == "swap" && arguments.size() == 4) {
     run_swapped(arguments[1], arguments[2], parse_swapped(arguments[3]));
   } else {
-    throw std::invalid_argument("list, leave_out WAIT, or swap TRANSPORT UNIT WHAT");
+    throw std::invalid_argument("list, leave_out TURN WAIT, or swap TRANSPORT UNIT WHAT");
   }
 }
 

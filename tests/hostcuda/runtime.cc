@@ -151,9 +151,9 @@ cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
   return *data == nullptr ? cudaErrorMemoryAllocation : cudaSuccess;
 }
 
+// Nobody promises a wait here: what still uses the memory finds something else in it.
 cudaError_t cudaFreeHost(void* data) {
   if (hostcuda::refuse_in_capture()) return cudaErrorStreamCaptureUnsupported;
-  hostcuda::drain_all();
   hostcuda::free_pinned(data);
   return cudaSuccess;
 }
