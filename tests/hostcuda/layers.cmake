@@ -53,6 +53,6 @@ set_tests_properties(
   hostcuda_interleavings_np2
   hostcuda_interleavings_np4
   hostcuda_mutations
-  PROPERTIES LABELS hostcuda PROCESSORS 2 TIMEOUT 300 ENVIRONMENT "${EPSWEEP_MPI_TEST_ENVIRONMENT}")
+  PROPERTIES LABELS hostcuda PROCESSORS 2 TIMEOUT 900 ENVIRONMENT "${EPSWEEP_MPI_TEST_ENVIRONMENT}")
 # Some forty starts of ranks.
 set_tests_properties(hostcuda_mutations PROPERTIES TIMEOUT 900)
