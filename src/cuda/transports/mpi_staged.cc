@@ -70,10 +70,8 @@ class MpiStaged final : public Transport {
 
  private:
   // Page-locked, so that copies need not pass through the driver's own buffer.
-  void grow(Buffer& buffer, std::int64_t bytes) {
-    if (buffer.bytes() >= bytes) return;
-    outgrown_.push_back(std::move(buffer));  // copies of the last exchange may still read it
-    buffer = make_pinned_buffer(bytes);
+  static void grow(Buffer& buffer, std::int64_t bytes) {
+    if (buffer.bytes() < bytes) buffer = make_pinned_buffer(bytes);
   }
 
   void to_host(Lane& lane, const Buffer& send, std::int64_t begin, std::int64_t bytes) {
@@ -115,7 +113,6 @@ class MpiStaged final : public Transport {
   std::vector<ExchangePart> parts_;
   // What leaves and what arrives; at the offsets of the device's buffers, own rows left out.
   Buffer sent_, received_;
-  std::vector<Buffer> outgrown_;
 };
 
 }  // namespace
