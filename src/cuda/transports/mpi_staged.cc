@@ -35,9 +35,10 @@ class MpiStaged final : public Transport {
                        std::span<const int> slots_of_rank) override {
     fill_count_parts(group_, send, recv, slots_of_rank, parts_);
     grow(sent_, send.bytes());
-    grow(received_, recv.bytes());
     to_host(lane, send, 0, send.bytes());
+    // Also until the last exchange's copies have left received_.
     lane.synchronize();
+    grow(received_, recv.bytes());
     exchange_slot_counts(group_, messages_, counts_in(sent_, send), counts_in(received_, recv),
                          slots_of_rank);
     to_device(lane, recv, 0, recv.bytes());
@@ -56,11 +57,10 @@ class MpiStaged final : public Transport {
     const std::int64_t own_recv_end = own.recv_begin + own.recv_bytes;
     // Of the largest layer after the checks before timing, which run every layer.
     grow(sent_, send_end);
-    grow(received_, recv_end);
     to_host(lane, send, 0, own.send_begin);
     to_host(lane, send, own_send_end, send_end - own_send_end);
-    // Also until the last exchange's copies have left received_.
     lane.synchronize();
+    grow(received_, recv_end);
     exchange_messages();
     to_device(lane, recv, 0, own.recv_begin);
     to_device(lane, recv, own_recv_end, recv_end - own_recv_end);
