@@ -38,8 +38,9 @@ void set(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute, co
   check(cublasLtMatmulDescSetAttribute(desc, attribute, &value, sizeof(value)), name);
 }
 
-// Rows of a packed buffer start at multiples of a row only: no more than 16 bytes are promised.
-MatmulPreference make_preference() {
+}  // namespace
+
+MatmulPreference make_matmul_preference() {
   cublasLtMatmulPreference_t raw = nullptr;
   check(cublasLtMatmulPreferenceCreate(&raw), "cublasLtMatmulPreferenceCreate");
   MatmulPreference preference(raw);
@@ -61,8 +62,6 @@ MatmulPreference make_preference() {
   }
   return preference;
 }
-
-}  // namespace
 
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
@@ -146,7 +145,7 @@ Matmul::Plan Matmul::make_plan(std::int64_t rows, int batch) const {
 }
 
 bool Matmul::find_algorithm(Plan& plan) const {
-  const MatmulPreference preference = make_preference();
+  const MatmulPreference preference = make_matmul_preference();
   cublasLtMatmulHeuristicResult_t result{};
   int found = 0;
   check(cublasLtMatmulAlgoGetHeuristic(cublaslt(), desc_.get(), plan.w.get(), plan.x.get(),

@@ -24,6 +24,9 @@ inline constexpr std::int64_t kMatmulWorkspaceBytes = 32 << 20;
 // The process's own for the lane (0) and the streams forked from it (1, 2, ...): kernels run one
 // after the other, so that one piece of memory for each stream serves all layers.
 Buffer& library_workspace(int stream);
+// What algorithms may ask for: that workspace, operands that start at multiples of 16 bytes (rows
+// of a packed buffer promise no more), and parts of sums in fp32.
+MatmulPreference make_matmul_preference();
 
 // y[rows][n] = x[rows][k] * w[n][k]^T, row-major, accumulated in fp32. `batch` products at fixed
 // distances, or one. In cuBLAS's column-major words: D (n x rows) = W^T (k x n) * X (k x rows), so

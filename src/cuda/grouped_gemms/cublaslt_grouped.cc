@@ -36,26 +36,6 @@ MatmulDesc make_desc() {
   return desc;
 }
 
-// One algorithm for one mean, of matrices that start at multiples of a row only.
-MatmulPreference make_preference(const MeanDims& mean) {
-  cublasLtMatmulPreference_t raw = nullptr;
-  check(cublasLtMatmulPreferenceCreate(&raw), "cublasLtMatmulPreferenceCreate");
-  MatmulPreference preference(raw);
-  const auto workspace = static_cast<std::uint64_t>(kMatmulWorkspaceBytes);
-  check(cublasLtMatmulPreferenceSetAttribute(raw, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
-                                             &workspace, sizeof(workspace)),
-        "cublasLtMatmulPreferenceSetAttribute(MAX_WORKSPACE_BYTES)");
-  const std::uint32_t alignment = 16;
-  for (const auto operand :
-       {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
-        CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
-    check(cublasLtMatmulPreferenceSetAttribute(raw, operand, &alignment, sizeof(alignment)),
-          "cublasLtMatmulPreferenceSetAttribute(MIN_ALIGNMENT)");
-  }
-  set_mean_dims(raw, mean);
-  return preference;
-}
-
 // 1 and 0, 16 bytes apart.
 constexpr std::int64_t kScaleDistance = 16 / sizeof(float);
 Buffer make_scales() {
@@ -143,8 +123,9 @@ class CublasltGrouped final : public SharedWeightsGemm {
   };
 
   void choose_algorithm(const Load& load, Plan& plan) const {
-    const MatmulPreference preference =
-        make_preference({.rows = shape().n, .cols = load.mean_rows, .summed = shape().k});
+    const MatmulPreference preference = make_matmul_preference();
+    set_mean_dims(preference.get(),
+                  {.rows = shape().n, .cols = load.mean_rows, .summed = shape().k});
     cublasLtMatmulHeuristicResult_t result{};
     int found = 0;
     check(cublasLtMatmulAlgoGetHeuristic(cublaslt(), desc_.get(), plan.w.get(), plan.x.get(),
