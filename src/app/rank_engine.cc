@@ -108,9 +108,11 @@ std::string RankEngine::memory_shortfall_of(const RankPoint& rank_point) const {
   std::string own;
   if (rank_point.work) {
     const RankWork& work = *rank_point.work;
-    const MemoryNeed need = memory_need(
+    MemoryNeed need = memory_need(
         work.point, std::ranges::max(work.slots_of_rank), work.max_recv_rows(),
         {.sent = work.max_sent_copies(), .received = work.max_recv_copies()}, work.capacity_rows);
+    need.kernel_scratch_bytes =
+        kernel_scratch_bytes(work, GroupedGemmCatalog::instance().at(work.point.grouped_gemm));
     own = memory_shortfall(need, backend_->describe().memory_bytes).value_or("");
   }
   return world_.first_text(own);

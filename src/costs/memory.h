@@ -14,7 +14,10 @@ namespace epsweep {
 struct MemoryNeed {
   std::int64_t weight_bytes = 0;      // largest rank, all layers; gate weights and scales included
   std::int64_t activation_bytes = 0;  // largest rank: tokens, send, receive, inner and output rows
-  std::int64_t total() const { return weight_bytes + activation_bytes; }
+  // What the rank's kernel allocates for its rows in all layers (GroupedGemmEntry::scratch_bytes);
+  // 0 in plans, which choose no kernel.
+  std::int64_t kernel_scratch_bytes = 0;
+  std::int64_t total() const { return weight_bytes + activation_bytes + kernel_scratch_bytes; }
 };
 
 // `max_slots`: of the rank with most. `max_recv_rows` R: the most rows any rank receives in any

@@ -32,6 +32,13 @@ void QuantisedInputs::reserve(std::int64_t slot_rows) {
   EPS_CUDA(cudaStreamSynchronize(stream.get()));
 }
 
+std::int64_t QuantisedInputs::bytes_for(const GemmShape& shape, std::int64_t slot_rows) {
+  const std::int64_t scales = shape.dtype == DType::fp8_block128
+                                  ? slot_rows * scale_blocks(shape.k) * std::int64_t{sizeof(float)}
+                                  : kOneScaleBytes;
+  return slot_rows * shape.k + scales;
+}
+
 void QuantisedInputs::quantise(cudaStream_t stream, const SlotPlan& slots, const void* x) {
   EPS_EXPECT(rows_.bytes() >= slots.stored_rows() * shape_.k,
              "a matrix product of rows that were not prepared");

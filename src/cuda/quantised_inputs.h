@@ -32,6 +32,8 @@ class QuantisedInputs {
   const void* rows_at(std::int64_t slot) const;
   const float* scales_at(std::int64_t slot) const;
   std::int64_t bytes() const { return rows_.bytes() + scales_.bytes(); }
+  // What reserve() of that many rows makes it.
+  static std::int64_t bytes_for(const GemmShape& shape, std::int64_t slot_rows);
 
  private:
   bool by_block() const { return shape_.dtype == DType::fp8_block128; }

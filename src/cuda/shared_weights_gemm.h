@@ -9,6 +9,14 @@
 
 namespace epsweep::cuda {
 
+// Of a row of x (k elements) or y (n) as run() gets them.
+inline std::int64_t x_row_bytes(const GemmShape& shape) {
+  return shape.k * bytes_of(row_dtype(shape.dtype));
+}
+inline std::int64_t y_row_bytes(const GemmShape& shape) {
+  return shape.n * bytes_of(row_dtype(shape.dtype));
+}
+
 // A kernel that derives from this is a candidate of `auto`.
 class SharedWeightsGemm : public GroupedGemm {
  public:
@@ -28,9 +36,8 @@ class SharedWeightsGemm : public GroupedGemm {
 
   const GemmShape& shape() const { return shape_; }
   const ExpertMatrices& weights() const { return *weights_; }
-  // Of a row of x (k elements) or y (n) as run() gets them.
-  std::int64_t x_row_bytes() const { return shape_.k * bytes_of(row_dtype(shape_.dtype)); }
-  std::int64_t y_row_bytes() const { return shape_.n * bytes_of(row_dtype(shape_.dtype)); }
+  std::int64_t x_row_bytes() const { return cuda::x_row_bytes(shape_); }
+  std::int64_t y_row_bytes() const { return cuda::y_row_bytes(shape_); }
 
  private:
   GemmShape shape_;

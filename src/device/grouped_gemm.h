@@ -44,8 +44,8 @@ struct GemmChoice {
 struct GemmWork {
   // Kernel launches, library calls, and copies of rows or pointers; not waits for events.
   std::int64_t kernel_calls = 0;
-  std::int64_t computed_rows = 0;    // rows multiplied: routed rows plus the kernel's padding
-  std::int64_t stored_rows = 0;      // rows of memory the products read from, padding included
+  std::int64_t computed_rows = 0;  // rows multiplied: routed rows plus the kernel's padding
+  std::int64_t stored_rows = 0;    // rows of memory the products read from, padding included
   // What it uses besides weights, x and y; a library's share of it (cuBLAS: 32 MiB for each stream)
   // is one piece of memory for all layers.
   std::int64_t workspace_bytes = 0;
@@ -77,6 +77,10 @@ struct GroupedGemmEntry {
   // The reason why not; absent if the kernel can.
   std::optional<std::string> (*refuses)(const GemmShape& shape) = nullptr;
   std::unique_ptr<GroupedGemm> (*make)(const GemmShape& shape, int num_threads) = nullptr;
+  // What warm() allocates for itself that grows with the rows, so that a point too large for the
+  // device is known before; null for a kernel without such memory.
+  std::int64_t (*scratch_bytes)(const GemmShape& shape,
+                                std::span<const std::int64_t> rows_per_expert) = nullptr;
 };
 
 using GroupedGemmCatalog = Registry<GroupedGemmEntry>;

@@ -41,6 +41,16 @@ GemmShape down_shape(const RankWork& work) {
           .dtype = work.point.dtype};
 }
 
+std::int64_t kernel_scratch_bytes(const RankWork& work, const GroupedGemmEntry& entry) {
+  if (entry.scratch_bytes == nullptr) return 0;
+  std::int64_t bytes = 0;
+  for (const DispatchPlan& layer : work.dispatch) {
+    bytes += entry.scratch_bytes(gate_up_shape(work), layer.rows_per_expert) +
+             entry.scratch_bytes(down_shape(work), layer.rows_per_expert);
+  }
+  return bytes;
+}
+
 std::string weights_key(const RankWork& work) {
   const SweepPoint& point = work.point;
   std::string experts;

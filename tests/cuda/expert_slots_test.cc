@@ -156,32 +156,5 @@ TEST(ExpertSlots, writes_the_pointers_of_every_tile) {
   EXPECT_EQ(tiles.host()[8 * kWords], 700U);  // the fifth row of expert 3 is row 7
 }
 
-// Products 0 and 1 are experts 1 and 3; their rows begin with 0 and 3.
-TEST(ExpertSlots, writes_the_pointers_of_whole_experts) {
-  SlotPlan plan(4);
-  plan.lay_out(std::vector<std::int64_t>{0, 3, 0, 5}, [](auto rows) { return rows > 0 ? 1 : 0; });
-  DeviceArray<void*> pointers(3 * 4);
-  char* const base = reinterpret_cast<char*>(std::uintptr_t{1} << 40);
-  const BatchOperands batch{.pointers = pointers.data(),
-                            .capacity = 4,
-                            .tile_rows = 0,
-                            .w = base,
-                            .x = base + 1,
-                            .y = base + 2,
-                            .w_bytes = std::int64_t{1} << 31,
-                            .x_bytes = 100,
-                            .y_bytes = 1000};
-  TestStream stream;
-  point_at_experts(stream, plan.parts()[0], batch);
-  stream.synchronize();
-  const std::vector<void*> got = pointers.host();
-  void* const poison = reinterpret_cast<void*>(~std::uintptr_t{0});
-  const std::vector<void*> want = {
-      base + (1LL << 31), base + (3LL << 31), poison, poison,  // weights
-      base + 1,           base + 301,         poison, poison,  // inputs
-      base + 2,           base + 3002,        poison, poison};
-  EXPECT_EQ(got, want);
-}
-
 }  // namespace
 }  // namespace epsweep::cuda

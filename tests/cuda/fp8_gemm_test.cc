@@ -221,6 +221,8 @@ TEST(Fp8Counts, say_what_quantising_and_padding_cost) {
     EXPECT_EQ(work.computed_rows, expected.rows) << expected.name;
     EXPECT_EQ(work.stored_rows, expected.rows) << expected.name;
     EXPECT_EQ(work.workspace_bytes, expected.workspace_bytes) << expected.name;
+    EXPECT_EQ(entry.scratch_bytes(shape, rows), expected.workspace_bytes % library)
+        << expected.name;
   }
 }
 

@@ -206,7 +206,7 @@ TEST(GemmCounts, say_what_padding_costs) {
   const std::vector<Expected> all = {
       {"cublaslt_loop", 3, 261, 261, library},
       {"cublaslt_loop_4_streams", 3, 261, 261, 4 * library},
-      {"cublas_grouped", 2, 261, 261, library + 3 * 4 * 8},
+      {"cublas_grouped", 2, 261, 261, library + 4 * (5 * 8 + 6 * 4)},
       {"cublaslt_padded", 3, 520, 520, library + 520 * 96},
       {"cublas_padded_128", 3, 512, 512, library + 512 * 96 + 3 * 4 * 8},
       {"gemv", 1, 8 + 136 + 128, 261, 0}};
@@ -218,6 +218,13 @@ TEST(GemmCounts, say_what_padding_costs) {
     EXPECT_EQ(work.stored_rows, expected.stored_rows) << expected.name;
     EXPECT_EQ(work.workspace_bytes, expected.workspace_bytes) << expected.name;
     EXPECT_EQ(work.choice, nullptr);
+    const auto scratch = GroupedGemmCatalog::instance().at(expected.name).scratch_bytes;
+    if (scratch == nullptr) continue;
+    EXPECT_EQ(scratch({.num_experts = 4, .n = 16, .k = 32, .dtype = DType::bf16}, rows),
+              std::string(expected.name).starts_with("cublaslt_loop")
+                  ? 0
+                  : expected.workspace_bytes - library)
+        << expected.name;
   }
 }
 

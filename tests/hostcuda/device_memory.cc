@@ -88,8 +88,13 @@ bool inside(const Map& map, const void* at, std::size_t bytes, const SizeOf& siz
 
 }  // namespace
 
+std::size_t device_bytes() {
+  const char* mib = std::getenv("EPSWEEP_HOSTCUDA_MEMORY_MIB");
+  return mib == nullptr ? std::size_t{8} << 30 : std::size_t(std::atoi(mib)) << 20;
+}
+
 void* allocate_device(std::size_t bytes) {
-  if (memory().used + bytes > kDeviceBytes) return nullptr;
+  if (memory().used + bytes > device_bytes()) return nullptr;
   Allocation made{.bytes = bytes};
   made.mapped = round_up(std::max<std::size_t>(bytes, 1), kPage) + 2 * kGuardPages * kPage;
   void* mapping = mmap(nullptr, made.mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);

@@ -6,7 +6,8 @@
 
 namespace hostcuda {
 
-inline constexpr std::size_t kDeviceBytes = 8ULL << 30;
+// Of every device: 8 GiB, or EPSWEEP_HOSTCUDA_MEMORY_MIB.
+std::size_t device_bytes();
 
 // Aligned to 256 bytes, poisoned with 0xff (large ones at both ends only). Null where there is no
 // more.

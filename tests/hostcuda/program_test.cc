@@ -27,6 +27,7 @@ class Setting {
 constexpr const char* kDevices = "EPSWEEP_HOSTCUDA_DEVICES";
 // 12040 for one that serves CUDA 12.4; 0 for none.
 constexpr const char* kDriver = "EPSWEEP_HOSTCUDA_DRIVER";
+constexpr const char* kMemoryMib = "EPSWEEP_HOSTCUDA_MEMORY_MIB";
 
 ProgramResult run_cuda(int ranks, const TempDir& dir, const std::string& options = "") {
   const std::string experiment =
@@ -225,6 +226,29 @@ TEST(DTypes, KernelsWithoutFp8AreSkippedWithTheReason) {
       EXPECT_THAT(record["reason"].get<std::string>(), testing::StartsWith("grouped_gemm "));
     }
   }
+}
+
+// All 1,024 rows go to one of 128 experts. Padding every expert to them takes 128 * 1,024 rows of
+// 2 * (512 + 512) and 2 * (256 + 512) bytes, 448 MiB, beside 96 MiB of weights; rows as they are
+// take a few MiB.
+TEST(Memory, PaddingThatDoesNotFitStopsThePointOnly) {
+  const Setting memory(kMemoryMib, 512);
+  const TempDir dir;
+  const std::string experiment = dir.write(
+      "x.yaml",
+      toy_experiment({"model: {name: m, hidden_dim: 512, ffn_dim: 256, num_experts: 128, top_k: 1, "
+                      "num_moe_layers: 1}",
+                      "ep_sizes: [1]", "concurrency: {fixed_global: [1024]}",
+                      "routing: {distribution: k_hot, num_hot: 1, hot_fraction: 1}", "iterations: 1",
+                      "grouped_gemm: [cublaslt_loop, cublaslt_padded]"}));
+  const ProgramResult result =
+      run_on_ranks(1, "run " + experiment + " --backend cuda --out " + dir.path("out"));
+  EXPECT_EQ(result.exit_code, 4) << result.err;
+  const std::vector<Json> records = records_of(dir.path("out"));
+  ASSERT_EQ(records.size(), 2U);
+  EXPECT_EQ(records[0]["state"], "measured") << records[0]["reason"];
+  EXPECT_EQ(records[1]["state"], "stopped");
+  EXPECT_THAT(records[1]["reason"].get<std::string>(), HasSubstr("device_memory: needs"));
 }
 
 TEST(DTypes, TheCpuHasNoFp8) {

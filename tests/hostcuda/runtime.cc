@@ -124,7 +124,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   properties->major = compute_capability / 10;
   properties->minor = compute_capability % 10;
   properties->multiProcessorCount = 1;
-  properties->totalGlobalMem = hostcuda::kDeviceBytes;
+  properties->totalGlobalMem = hostcuda::device_bytes();
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() {
@@ -159,8 +159,8 @@ cudaError_t cudaFreeHost(void* data) {
 }
 
 cudaError_t cudaMemGetInfo(std::size_t* free_bytes, std::size_t* total_bytes) {
-  *free_bytes = hostcuda::kDeviceBytes - hostcuda::device_bytes_used();
-  *total_bytes = hostcuda::kDeviceBytes;
+  *free_bytes = hostcuda::device_bytes() - hostcuda::device_bytes_used();
+  *total_bytes = hostcuda::device_bytes();
   return cudaSuccess;
 }
 

@@ -31,6 +31,16 @@ std::optional<std::string> refuses(const GemmShape& shape) {
   return reasons;
 }
 
+// One candidate at a time has memory, and only the one that is taken keeps it.
+std::int64_t scratch_bytes(const GemmShape& shape, std::span<const std::int64_t> rows_per_expert) {
+  std::int64_t most = 0;
+  for (const GroupedGemmEntry& entry : candidates()) {
+    if (entry.scratch_bytes == nullptr || entry.refuses(shape)) continue;
+    most = std::max(most, entry.scratch_bytes(shape, rows_per_expert));
+  }
+  return most;
+}
+
 const bool kAdded = GroupedGemmCatalog::instance().add(
     {.name = kName,
      .backend = "cuda",
@@ -38,7 +48,8 @@ const bool kAdded = GroupedGemmCatalog::instance().add(
      .refuses = refuses,
      .make = [](const GemmShape& shape, int num_threads) -> std::unique_ptr<GroupedGemm> {
        return make_auto_gemm(shape, num_threads, candidates());
-     }});
+     },
+     .scratch_bytes = scratch_bytes});
 
 }  // namespace
 }  // namespace epsweep::cuda

@@ -3,25 +3,21 @@
 
 #include "cuda/cublas_handle.h"
 #include "cuda/cuda_lane.h"
-#include "cuda/cuda_memory.h"
 #include "cuda/fp8_support.h"
+#include "cuda/group_table.h"
 #include "cuda/int32_limits.h"
 #include "cuda/matmul.h"
 #include "cuda/shared_weights_gemm.h"
-#include "cuda/slot_plan.h"
 
 namespace epsweep::cuda {
 namespace {
 
-// One group for each expert with rows. The pointers lie on the device and are written there in
-// every run, as the rows they point to depend on the routing.
+// One group for each expert with rows: the call reads the table's pointers on the device, and the
+// shapes here.
 class CublasGrouped final : public SharedWeightsGemm {
  public:
   explicit CublasGrouped(const GemmShape& shape)
-      : SharedWeightsGemm(shape),
-        workspace_(library_workspace(0)),
-        pointers_(make_device_buffer(3 * capacity() * static_cast<std::int64_t>(sizeof(void*)))),
-        slots_(shape.num_experts) {
+      : SharedWeightsGemm(shape), workspace_(library_workspace(0)), table_(shape) {
     const auto count = static_cast<std::size_t>(shape.num_experts);
     transposed_.assign(count, CUBLAS_OP_T);
     plain_.assign(count, CUBLAS_OP_N);
@@ -34,62 +30,46 @@ class CublasGrouped final : public SharedWeightsGemm {
   }
 
   void warm(std::span<const std::int64_t> rows_per_expert) override {
-    number_groups(rows_per_expert);
+    table_.check(rows_per_expert);
     cublas();
   }
 
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
                std::span<const std::int64_t> rows_per_expert) override {
-    const int groups = number_groups(rows_per_expert);
-    if (groups == 0) return {};
     const cudaStream_t stream = stream_of(lane);
-    const BatchOperands operands{.pointers = static_cast<void**>(pointers_.data()),
-                                 .capacity = capacity(),
-                                 .tile_rows = 0,
-                                 .w = const_cast<void*>(weights().of(0)),
-                                 .x = const_cast<void*>(x.data()),
-                                 .y = y.data(),
-                                 .w_bytes = shape().n * x_row_bytes(),
-                                 .x_bytes = x_row_bytes(),
-                                 .y_bytes = y_row_bytes()};
-    for (const ExpertSlots& part : slots_.parts()) point_at_experts(stream, part, operands);
-    multiply(stream, operands, groups);
-    return {.kernel_calls = 1 + static_cast<std::int64_t>(slots_.parts().size()),
-            .computed_rows = slots_.rows(),
-            .stored_rows = slots_.rows(),
-            .workspace_bytes = workspace_.bytes() + pointers_.bytes(),
+    const Groups groups = table_.describe(
+        stream, {.x = x.data(), .w = weights().of(0), .y = y.data()}, rows_per_expert);
+    if (groups.count == 0) return {};
+    note_rows(rows_per_expert);
+    multiply(stream, groups.count);
+    return {.kernel_calls = groups.launches + 1,
+            .computed_rows = groups.rows,
+            .stored_rows = groups.rows,
+            .workspace_bytes = workspace_.bytes() + table_.bytes(),
             .choice = nullptr};
   }
 
  private:
-  // Even, so that all three arrays of pointers begin at a multiple of 16 bytes.
-  std::int64_t capacity() const { return in_tiles(shape().num_experts, 2); }
-
-  // Notes the rows of experts that have any, and returns their number.
-  int number_groups(std::span<const std::int64_t> rows_per_expert) {
-    slots_.lay_out(rows_per_expert,
-                   [](std::int64_t rows) { return std::int64_t{rows > 0 ? 1 : 0}; });
+  // Of the groups, as the table has them.
+  void note_rows(std::span<const std::int64_t> rows_per_expert) {
     std::size_t group = 0;
     for (const std::int64_t rows : rows_per_expert) {
       if (rows > 0) rows_[group++] = as_int32(rows, "rows of one expert");
     }
-    return static_cast<int>(group);
   }
 
-  void multiply(cudaStream_t stream, const BatchOperands& operands, int groups) {
+  void multiply(cudaStream_t stream, int groups) {
     const cudaDataType_t type = cublas_type(shape().dtype);
-    void** w = operands.pointers;
-    check(cublasGemmGroupedBatchedEx(cublas_on(stream, workspace_), transposed_.data(),
-                                     plain_.data(), m_.data(), rows_.data(), k_.data(),
-                                     alpha_.data(), w, type, k_.data(), w + capacity(), type,
-                                     k_.data(), beta_.data(), w + 2 * capacity(), type, m_.data(),
-                                     groups, ones_.data(), CUBLAS_COMPUTE_32F),
+    const GroupArrays& at = table_.arrays();
+    check(cublasGemmGroupedBatchedEx(
+              cublas_on(stream, workspace_), transposed_.data(), plain_.data(), m_.data(),
+              rows_.data(), k_.data(), alpha_.data(), at.w, type, k_.data(), at.x, type, k_.data(),
+              beta_.data(), at.y, type, m_.data(), groups, ones_.data(), CUBLAS_COMPUTE_32F),
           "cublasGemmGroupedBatchedEx");
   }
 
   Buffer& workspace_;
-  Buffer pointers_;
-  SlotPlan slots_;
+  GroupTable table_;
   std::vector<cublasOperation_t> transposed_, plain_;
   std::vector<int> m_, rows_, k_, ones_;
   std::vector<float> alpha_, beta_;

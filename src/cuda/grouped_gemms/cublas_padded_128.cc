@@ -16,6 +16,14 @@ namespace {
 
 constexpr std::int64_t kTileRows = 128;
 
+// Even, so that all three arrays of pointers begin at a multiple of 16 bytes.
+std::int64_t pointer_capacity(std::int64_t stored_rows) {
+  return in_tiles(stored_rows / kTileRows, 2);
+}
+std::int64_t pointer_bytes(std::int64_t stored_rows) {
+  return 3 * pointer_capacity(stored_rows) * static_cast<std::int64_t>(sizeof(void*));
+}
+
 // An expert without rows takes no tile. The launch that copies rows into tiles writes the batch's
 // pointers too, so nothing passes from the host but the offsets.
 class CublasPadded128 final : public SharedWeightsGemm {
@@ -29,7 +37,7 @@ class CublasPadded128 final : public SharedWeightsGemm {
     cublas();
     grow_buffer(padded_x_, slots_.stored_rows() * x_row_bytes());
     grow_buffer(padded_y_, slots_.stored_rows() * y_row_bytes());
-    grow_buffer(pointers_, 3 * pointer_capacity() * static_cast<std::int64_t>(sizeof(void*)));
+    grow_buffer(pointers_, pointer_bytes(slots_.stored_rows()));
   }
 
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
@@ -60,12 +68,10 @@ class CublasPadded128 final : public SharedWeightsGemm {
     slots_.lay_out(rows_per_expert, [](std::int64_t rows) { return in_tiles(rows, kTileRows); });
   }
   std::int64_t num_tiles() const { return slots_.stored_rows() / kTileRows; }
-  // Even, so that all three arrays begin at a multiple of 16 bytes.
-  std::int64_t pointer_capacity() const { return in_tiles(num_tiles(), 2); }
 
   BatchOperands batch_operands() {
     return {.pointers = static_cast<void**>(pointers_.data()),
-            .capacity = pointer_capacity(),
+            .capacity = pointer_capacity(slots_.stored_rows()),
             .tile_rows = kTileRows,
             .w = const_cast<void*>(weights().of(0)),
             .x = padded_x_.data(),
@@ -94,6 +100,12 @@ class CublasPadded128 final : public SharedWeightsGemm {
   SlotPlan slots_;
 };
 
+std::int64_t scratch_bytes(const GemmShape& shape, std::span<const std::int64_t> rows_per_expert) {
+  std::int64_t stored = 0;
+  for (const std::int64_t rows : rows_per_expert) stored += in_tiles(rows, kTileRows);
+  return stored * (x_row_bytes(shape) + y_row_bytes(shape)) + pointer_bytes(stored);
+}
+
 const bool kAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublas_padded_128",
      .backend = "cuda",
@@ -101,7 +113,8 @@ const bool kAdded = GroupedGemmCatalog::instance().add(
      .refuses = refuse_cublas,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasPadded128>(shape);
-     }});
+     },
+     .scratch_bytes = scratch_bytes});
 
 }  // namespace
 }  // namespace epsweep::cuda

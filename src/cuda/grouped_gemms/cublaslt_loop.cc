@@ -138,6 +138,17 @@ class CublasltLoop final : public SharedWeightsGemm {
   EventHandle begin_ = make_wait_event();
 };
 
+std::int64_t scratch_bytes(const GemmShape& shape, std::span<const std::int64_t> rows_per_expert) {
+  if (!is_fp8(shape.dtype)) return 0;
+  std::int64_t routed = 0, stored = 0;
+  for (const std::int64_t rows : rows_per_expert) {
+    routed += rows;
+    stored += product_rows(shape.dtype, rows);
+  }
+  const std::int64_t outputs = stored > routed ? stored * y_row_bytes(shape) : 0;
+  return QuantisedInputs::bytes_for(shape, stored) + outputs;
+}
+
 constexpr int kManyStreams = 4;
 
 const bool kOneAdded = GroupedGemmCatalog::instance().add(
@@ -147,7 +158,8 @@ const bool kOneAdded = GroupedGemmCatalog::instance().add(
      .refuses = refuse_cublaslt,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasltLoop>(shape, 1);
-     }});
+     },
+     .scratch_bytes = scratch_bytes});
 const bool kManyAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublaslt_loop_4_streams",
      .backend = "cuda",
@@ -155,7 +167,8 @@ const bool kManyAdded = GroupedGemmCatalog::instance().add(
      .refuses = refuse_cublaslt,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasltLoop>(shape, kManyStreams);
-     }});
+     },
+     .scratch_bytes = scratch_bytes});
 
 }  // namespace
 }  // namespace epsweep::cuda

@@ -12,6 +12,10 @@
 namespace epsweep::cuda {
 namespace {
 
+std::int64_t most_rows(std::span<const std::int64_t> rows_per_expert) {
+  return rows_per_expert.empty() ? 0 : std::ranges::max(rows_per_expert);
+}
+
 // Rows are copied into padded slots and back, so that experts lie at fixed distances; both copies
 // belong to what padding costs. Padding rows are left as they are: no product mixes rows. Inputs of
 // fp8 are quantised into their slots instead of copied.
@@ -73,7 +77,7 @@ class CublasltPadded final : public SharedWeightsGemm {
 
   // Returns the rows of every slot.
   std::int64_t lay_out(std::span<const std::int64_t> rows_per_expert) {
-    const std::int64_t most = rows_per_expert.empty() ? 0 : std::ranges::max(rows_per_expert);
+    const std::int64_t most = most_rows(rows_per_expert);
     slots_.lay_out(rows_per_expert, [most](std::int64_t) { return most; });
     return most;
   }
@@ -93,6 +97,14 @@ std::optional<std::string> refuses(const GemmShape& shape) {
   return refuse_cublaslt(shape);
 }
 
+std::int64_t scratch_bytes(const GemmShape& shape, std::span<const std::int64_t> rows_per_expert) {
+  const std::int64_t stored = shape.num_experts * most_rows(rows_per_expert);
+  if (stored == 0) return 0;
+  const std::int64_t inputs =
+      is_fp8(shape.dtype) ? QuantisedInputs::bytes_for(shape, stored) : stored * x_row_bytes(shape);
+  return inputs + stored * y_row_bytes(shape);
+}
+
 const bool kAdded = GroupedGemmCatalog::instance().add(
     {.name = "cublaslt_padded",
      .backend = "cuda",
@@ -100,7 +112,8 @@ const bool kAdded = GroupedGemmCatalog::instance().add(
      .refuses = refuses,
      .make = [](const GemmShape& shape, int) -> std::unique_ptr<GroupedGemm> {
        return std::make_unique<CublasltPadded>(shape);
-     }});
+     },
+     .scratch_bytes = scratch_bytes});
 
 }  // namespace
 }  // namespace epsweep::cuda

@@ -50,14 +50,6 @@ __global__ void into_tiles_kernel(ExpertSlots slots, std::int64_t words, const u
   });
 }
 
-__global__ void point_at_experts_kernel(ExpertSlots slots, BatchOperands batch) {
-  for (int e = static_cast<int>(threadIdx.x); e < slots.num_experts;
-       e += static_cast<int>(blockDim.x)) {
-    if (slots.begin[e] == slots.begin[e + 1]) continue;
-    write_pointers(batch, slots.slot[e], slots.first_expert + e, slots.begin[e]);
-  }
-}
-
 constexpr auto kWordBytes = static_cast<std::int64_t>(sizeof(uint4));
 
 }  // namespace
@@ -81,10 +73,6 @@ void into_tiles(cudaStream_t stream, const ExpertSlots& slots, std::int64_t row_
   const std::int64_t words = row_bytes / kWordBytes;
   launch(stream, slot_grid(slots, words), into_tiles_kernel, slots, words,
          static_cast<const uint4*>(from), batch);
-}
-
-void point_at_experts(cudaStream_t stream, const ExpertSlots& slots, const BatchOperands& batch) {
-  launch(stream, Grid{dim3(1), dim3(kSlotThreads)}, point_at_experts_kernel, slots, batch);
 }
 
 }  // namespace epsweep::cuda

@@ -23,12 +23,12 @@ struct ExpertSlots {
 struct BatchOperands {
   void** pointers = nullptr;  // on the device
   std::int64_t capacity = 0;
-  std::int64_t tile_rows = 0;  // of a product; 0 where it has all rows of its expert
+  std::int64_t tile_rows = 0;  // of a product
   void* w = nullptr;
   void* x = nullptr;
   void* y = nullptr;
   std::int64_t w_bytes = 0;               // of an expert
-  std::int64_t x_bytes = 0, y_bytes = 0;  // of a tile, or of a row
+  std::int64_t x_bytes = 0, y_bytes = 0;  // of a tile
 };
 
 // Enqueue one kernel each; row_bytes and all addresses are multiples of 16. What lies in the slots
@@ -40,8 +40,5 @@ void out_of_slots(cudaStream_t stream, const ExpertSlots& slots, std::int64_t ro
 // into_slots() to batch.x, where every slot begins with a tile, and the pointers to it.
 void into_tiles(cudaStream_t stream, const ExpertSlots& slots, std::int64_t row_bytes,
                 const void* from, const BatchOperands& batch);
-// The pointers of products of whole experts: the slot of each that has rows is its product's
-// number.
-void point_at_experts(cudaStream_t stream, const ExpertSlots& slots, const BatchOperands& batch);
 
 }  // namespace epsweep::cuda
