@@ -8,6 +8,7 @@
 #include "app/experiment.h"
 #include "app/launch_facts.h"
 #include "app/plan_notes.h"
+#include "costs/chain_weights.h"
 #include "costs/point_workload.h"
 #include "costs/serving_memory.h"
 
@@ -174,6 +175,13 @@ PointRecordInput Coordinator::record_input(const SweepPoint& point) const {
   return input;
 }
 
+std::string Coordinator::weights_in_chains(const SweepPoint& point,
+                                           const PointWorkload& workload) const {
+  std::int64_t least = INT64_MAX;
+  for (const FfnWork& rank : workload.ffn_of_rank) least = std::min(least, rank.weight_bytes);
+  return chain_weights(point, least, engine_.describe().last_level_cache_bytes);
+}
+
 Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
                                                    const RankPoint& rank_point,
                                                    const GatheredPoint& gathered) {
@@ -187,12 +195,14 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   // A check of no tokens says nothing.
   if (verdict.state != PointState::empty) input.check = gathered.check;
   input.load.foreign_load = gathered.foreign_load;
+  input.device_condition_before = gathered.device_condition_before;
   input.device_condition = gathered.device_condition;
   input.harness = gathered.harness;
   if (verdict.state == PointState::measured) {
-    input.timings = summarize(*gathered.times);
-    input.ladder_stop = latency_stop(point, input.timings->layer.slowest_s.p50.value_or(0) * 1e6);
-    input.timings_file = results_->write_timings(point.index, *gathered.times);
+    input.timings = summarize(*gathered.times, weights_in_chains(point, *input.workload));
+    input.ladder_stop = latency_stop(point, input.timings->period_p50_s().value_or(0) * 1e6);
+    input.timings_file = results_->write_timings(point.index, gathered.times->stages);
+    input.chains_file = results_->write_timings(point.index, gathered.times->chains);
   }
   PointEnd end = record(input);
   end.stop_signal = gathered.stop_signal;

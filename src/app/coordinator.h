@@ -38,6 +38,7 @@ class Coordinator {
   PointEnd end_stopped(const SweepPoint& point, const LadderStop& stop, const std::string& reason,
                        const RankPoint* rank_point);
   void share_end(const SweepPoint& point, PointEnd& end);
+  std::string weights_in_chains(const SweepPoint& point, const PointWorkload& workload) const;
   PointRecordInput record_input(const SweepPoint& point) const;
   PointEnd record_measured(const SweepPoint& point, const RankPoint& rank_point,
                            const GatheredPoint& gathered);

@@ -68,7 +68,6 @@ Json facts_json(const RankPoint& rank_point) {
     routed_rows.push_back(layer.num_recv_rows());
   }
   return {{"group", rank_point.group->group()},
-          {"measured", outcome.measured},
           {"stop_signal", outcome.stop_signal},
           {"tokens_checked", check.num_tokens_checked},
           {"worst_error", check.worst_error},
@@ -85,7 +84,8 @@ Json facts_json(const RankPoint& rank_point) {
           {"load_wall_s", outcome.load.wall_s},
           {"load_own_cpu_s", outcome.load.own_cpu_s},
           {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)},
-          {"condition", condition_json(outcome.condition)}};
+          {"condition_before", condition_json(outcome.condition_before)},
+          {"condition", condition_json(outcome.condition_after)}};
 }
 
 // Ranks come in world order, which is EP order inside a group.
@@ -129,35 +129,13 @@ RankLoad load_of(const Json& facts, std::size_t rank) {
           .host_busy_s = busy.is_null() ? std::nullopt : std::optional(busy.get<double>())};
 }
 
-std::vector<double> flat_times(const RankPoint& rank_point) {
-  std::vector<double> flat;
-  if (!rank_point.outcome || !rank_point.outcome->measured) return flat;
-  flat.reserve(rank_point.outcome->times.size() * kNumMeasures);
-  for (const StageTimes& times : rank_point.outcome->times) {
-    flat.insert(flat.end(), {times.begin_s, times.end_s, times.cpu_s});
-  }
-  return flat;
-}
-
-TimingTable table_of(const RankPoint& rank_point, std::vector<double> values) {
-  const SweepPoint& point = rank_point.work->point;
-  const double epoch_s = values.front();
-  for (std::size_t i = 0; i < values.size(); i += kNumMeasures) {
-    values[i] -= epoch_s;
-    values[i + 1] -= epoch_s;
-  }
-  const auto num_ranks = static_cast<int>(active_ranks(rank_point.layout).size());
-  return {num_ranks, point.iterations, point.layers, std::move(values)};
-}
-
 }  // namespace
 
 GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPoint& rank_point) {
   const std::vector<std::string> texts = world.gather(to_json_line(facts_json(rank_point)), 0);
-  std::vector<double> values = world.gather(std::span<const double>(flat_times(rank_point)), 0);
   GatheredPoint point;
+  point.times = gather_times(world, rank_point);
   if (world.rank() != 0) return point;
-  bool all_measured = true;
   std::vector<RankLoad> loads;
   point.check.verdict = CheckVerdict::passed;
   point.check.when = "before and after timing";
@@ -165,20 +143,21 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
   for (std::size_t rank = 0; rank < texts.size(); ++rank) {
     const Json facts = parse_json(texts[rank], fmt::format("facts of rank {}", rank));
     if (facts.is_null()) continue;
-    all_measured = all_measured && facts["measured"].get<bool>();
     point.stop_signal = std::max(point.stop_signal, facts["stop_signal"].get<int>());
     add_check(point, facts, rank);
     add_harness(point.harness, facts);
     loads.push_back(load_of(facts, rank));
+    point.device_condition_before.push_back(facts["condition_before"]);
     point.device_condition.push_back(facts["condition"]);
     if (facts["group"] == 0) {
       add_gemm(point.gemms.gate_up, facts, "gate_up");
       add_gemm(point.gemms.down, facts, "down");
     }
   }
-  if (std::ranges::all_of(point.device_condition, &Json::is_null)) point.device_condition = nullptr;
+  for (Json* conditions : {&point.device_condition_before, &point.device_condition}) {
+    if (std::ranges::all_of(*conditions, &Json::is_null)) *conditions = nullptr;
+  }
   point.foreign_load = foreign_load(hosts, loads, num_online_cores());
-  if (all_measured) point.times = table_of(rank_point, std::move(values));
   return point;
 }
 

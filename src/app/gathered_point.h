@@ -4,24 +4,28 @@
 #include <optional>
 #include <string>
 
+#include "app/gathered_times.h"
 #include "app/rank_engine.h"
 #include "base/json.h"
+#include "report/arrival.h"
+#include "report/chain_table.h"
+#include "report/pass_summary.h"
 #include "report/point_record.h"
 #include "report/timing_table.h"
 
 namespace epsweep {
 
 struct GatheredPoint {
-  // Rows: active_ranks(). Begin and end count from rank 0's first begin, on each host's own clock.
   // Absent unless every rank measured.
-  std::optional<TimingTable> times;
+  std::optional<GatheredTimes> times;
   int stop_signal = 0;
   CheckResult check;
   std::string check_problem;  // of the first rank that has one
   FfnGemms gemms;             // of group 0
   HarnessSeconds harness;
   std::optional<double> foreign_load;
-  Json device_condition = Json::array();  // by working rank; null where no device tells
+  // By working rank, around the timed iterations; null where no device tells.
+  Json device_condition_before = Json::array(), device_condition = Json::array();
 };
 
 // Collective over the world; the value is meaningful on rank 0.

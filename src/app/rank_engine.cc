@@ -1,7 +1,9 @@
 #include "app/rank_engine.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -35,6 +37,17 @@ void end_hung_run(const Comm& world, double limit_s, const std::string& where) {
       "ending the run",
       world.rank(), world.size(), limit_s, where));
   abort_world(static_cast<int>(ExitCode::failure));
+}
+
+// Empty unless a delay is among them. Sleeps, as the other ranks may need the core.
+std::function<void(int, Stage, DelayPlace)> delay_of(const std::vector<Fault>& faults) {
+  const bool delayed = std::ranges::any_of(
+      faults, [](const Fault& fault) { return fault.kind == FaultKind::delay; });
+  if (!delayed) return {};
+  return [&faults](int iteration, Stage stage, DelayPlace place) {
+    const std::int64_t us = delay_us(faults, iteration, stage, place);
+    if (us > 0) std::this_thread::sleep_for(std::chrono::microseconds(us));
+  };
 }
 
 std::string kernel_refusal(const RankWork& work) {
@@ -167,6 +180,8 @@ void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
   const std::vector<Fault> faults = faults_at(work.point);
   const RunnerHooks hooks = {
       .all_max = [&ranks](int value) { return static_cast<int>(ranks.all_max(value)); },
+      .all_max_s = [&ranks](std::span<double> values) { ranks.all_max(values); },
+      .align = [&ranks] { ranks.barrier(); },
       .stop_wish = noted_signal,
       .enter_phase = [&](const std::string& phase) { watchdog_.enter(phase + " (" + label + ")"); },
       .before_oracle =
@@ -175,6 +190,7 @@ void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
               if (fault.kind == FaultKind::check_error) throw RunError("injected check_error");
             }
           },
+      .delay = delay_of(faults),
   };
   const auto transport =
       with_faults(TransportCatalog::instance()

@@ -29,6 +29,12 @@ double process_cpu_s() {
   return clock_s(CLOCK_PROCESS_CPUTIME_ID);
 }
 
+std::int64_t involuntary_switches() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_nivcsw;
+}
+
 std::optional<double> host_busy_cpu_s() {
   std::ifstream stat("/proc/stat");
   std::string label;

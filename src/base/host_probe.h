@@ -15,6 +15,9 @@ double process_cpu_s();
 // absent where /proc/stat cannot be read.
 std::optional<double> host_busy_cpu_s();
 
+// How often the kernel took a core from this process while it wanted to go on.
+std::int64_t involuntary_switches();
+
 // Cores this process may run on (affinity mask).
 int num_allowed_cores();
 // Cores of the whole host.

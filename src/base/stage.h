@@ -20,6 +20,10 @@ inline constexpr int kNumStages = 7;
 inline constexpr std::array<std::string_view, kNumStages> kStageNames = {
     "router", "count_exchange", "permute", "dispatch", "expert_ffn", "combine", "unpermute"};
 
+// Where a deliberate delay sits: in front of the stage's first mark, as if the rank came late, or
+// behind it, as if the stage took longer.
+enum class DelayPlace { before, inside };
+
 constexpr std::string_view to_string(Stage stage) {
   return kStageNames[static_cast<std::size_t>(stage)];
 }

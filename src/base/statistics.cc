@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "base/error.h"
@@ -16,7 +17,30 @@ std::size_t nearest_rank_index(std::size_t num_values, double p) {
   return std::max<std::size_t>(position, 1) - 1;
 }
 
+// Largest j with 2 * P(Binomial(n, 1/2) < j) <= 0.05; 0 where there is none. By logarithms, as
+// the terms of a large n underflow.
+std::size_t median_order(std::size_t n) {
+  const auto count = static_cast<double>(n);
+  double below = 0;
+  std::size_t j = 0;
+  for (; j < n; ++j) {
+    const auto k = static_cast<double>(j);
+    below += std::exp(std::lgamma(count + 1) - std::lgamma(k + 1) - std::lgamma(count - k + 1) -
+                      count * std::numbers::ln2);
+    if (2 * below > 0.05) break;
+  }
+  return j;
+}
+
 }  // namespace
+
+std::optional<Interval> median_interval(std::span<const double> values) {
+  const std::size_t order = median_order(values.size());
+  if (order == 0) return std::nullopt;
+  std::vector<double> sorted(values.begin(), values.end());
+  std::sort(sorted.begin(), sorted.end());
+  return Interval{sorted[order - 1], sorted[sorted.size() - order]};
+}
 
 double nearest_rank(std::span<const double> values, double p) {
   std::vector<double> sorted(values.begin(), values.end());
@@ -34,7 +58,9 @@ TimeSummary summarize_times(std::span<const double> values) {
   summary.min = sorted.front();
   summary.max = sorted.back();
   summary.p50 = at(0.5);
+  summary.p50_interval = median_interval(sorted);
   if (sorted.size() >= 10) summary.p90 = at(0.9);
+  if (sorted.size() >= 20) summary.p95 = at(0.95);
   if (sorted.size() >= 100) summary.p99 = at(0.99);
   return summary;
 }

@@ -46,6 +46,9 @@ class Transport {
   // does one of fixed capacity for a pair with more rows.
   virtual void all_to_all_v(Lane& lane, const Buffer& send, Buffer& recv,
                             const ExchangeRows& rows) = 0;
+  // Enqueues what no rank of the group passes before all are there, so that what follows on the
+  // lane begins together on all devices. Nothing where the host does the work: ranks met there.
+  virtual void align(Lane& lane) { static_cast<void>(lane); }
   // Collective teardown, by all ranks of the group at the same place.
   virtual void close() = 0;
 };

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/stage.h"
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
 #include "device/transport.h"
@@ -19,21 +20,41 @@ enum class FaultKind {
   drop_row,      // the last row of an exchange never arrives
   check_error,   // the check itself breaks
   plan_seed,     // the rank plans with another seed
+  delay,         // the rank sleeps before or in a stage of timed iterations
+};
+
+// Of `delay`.
+struct Delay {
+  Stage stage = Stage::router;
+  DelayPlace place = DelayPlace::before;
+  std::int64_t us = 0;
+  // Iterations i with i % every == first; with `every` 0 the one iteration `first`.
+  std::int64_t every = 1, first = 0;
+
+  bool applies(std::int64_t iteration) const {
+    return every == 0 ? iteration == first : iteration % every == first;
+  }
 };
 
 struct Fault {
   FaultKind kind = FaultKind::swap_experts;
   int rank = 0;                // world rank it happens on
   std::optional<int> ep_size;  // only at this EP size
+  Delay delay;
 
   bool applies(int world_rank, int at_ep_size) const {
     return rank == world_rank && (!ep_size || *ep_size == at_ep_size);
   }
 };
 
-// "swap_experts:rank=1" or "drop_row:rank=3:ep_size=8". Throws ConfigError.
+// "swap_experts:rank=1", "drop_row:rank=3:ep_size=8", or with stage=NAME, us=N and optionally
+// place=before|inside, every=N, first=N "delay:rank=5:stage=dispatch:us=20000". Throws ConfigError.
 Fault parse_fault(const std::string& text);
 const std::vector<std::string>& fault_names();
+
+// How long a rank with these faults is delayed there.
+std::int64_t delay_us(const std::vector<Fault>& faults, std::int64_t iteration, Stage stage,
+                      DelayPlace place);
 
 // The kernel itself unless one of the faults is about kernels; the backend outlives it.
 std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,

@@ -113,6 +113,14 @@ void Comm::patient_barrier() const {
 std::int64_t Comm::all_max(std::int64_t value) const {
   return all_reduce(comm_, value, MPI_MAX);
 }
+void Comm::all_max(std::span<double> values) const {
+  for_each_chunk(static_cast<std::int64_t>(values.size()), kMaxMessageElements,
+                 [&](std::int64_t begin, int count) {
+                   check_mpi(MPI_Allreduce(MPI_IN_PLACE, values.data() + begin, count, MPI_DOUBLE,
+                                           MPI_MAX, comm_),
+                             "all-reduce");
+                 });
+}
 std::int64_t Comm::all_min(std::int64_t value) const {
   return all_reduce(comm_, value, MPI_MIN);
 }

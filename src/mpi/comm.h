@@ -1,12 +1,12 @@
 // A communicator as a value, with the few checked collectives the harness needs.
 #pragma once
 
-#include <mpi.h>
-
 #include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
+
+#include <mpi.h>
 
 #include "base/unique_handle.h"
 
@@ -39,6 +39,8 @@ class Comm {
   void patient_barrier() const;
 
   std::int64_t all_max(std::int64_t value) const;
+  // Of each of the values, in place; as many on every rank.
+  void all_max(std::span<double> values) const;
   std::int64_t all_min(std::int64_t value) const;
   std::int64_t all_sum(std::int64_t value) const;
   double all_sum(double value) const;

@@ -61,6 +61,7 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
       lane_(backend.make_lane()),
       schedule_(serial_schedule()),
       router_op_(router_op(work)),
+      gemm_work_(work.dispatch.size()),
       captured_(work.dispatch.size()),
       indices_(make_layer_indices(work, backend)),
       tokens_(make_tokens(work, backend)),
@@ -114,29 +115,36 @@ std::vector<std::int32_t> LayerPipeline::own_choice() const {
   return host;
 }
 
-void LayerPipeline::capture_layer(int layer, Timeline& timeline, MarkId first_mark) {
-  Captured& captured = captured_[static_cast<std::size_t>(layer)];
+void LayerPipeline::capture_layer(int layer) {
+  Captured captured;
+  for (const Step& step : schedule_) {
+    lane_->begin_capture();
+    enqueue_stage(layer, step.stage);
+    captured.stages.push_back(lane_->end_capture());
+  }
   lane_->begin_capture();
-  captured.work = run_layer(layer, timeline, first_mark);
-  captured.replay = lane_->end_capture();
+  for (const Step& step : schedule_) enqueue_stage(layer, step.stage);
+  captured.layer = lane_->end_capture();
+  captured_[static_cast<std::size_t>(layer)] = std::move(captured);
 }
 
-LayerGemmWork LayerPipeline::run_layer(int layer, Timeline& timeline, MarkId first_mark) {
+void LayerPipeline::run_layer(int layer) {
   const Captured& captured = captured_[static_cast<std::size_t>(layer)];
-  if (captured.replay != nullptr) {
-    captured.replay->enqueue(*lane_);
-    return captured.work;
-  }
-  MarkId mark = first_mark;
-  for (const Step& step : schedule_) {
-    // The names are literals, so they end with a zero.
-    lane_->begin_range(to_string(step.stage).data());
-    timeline.mark(*lane_, mark++);
-    std::visit([&](auto& path) { run_step(path, layer, step.stage); }, exchange_);
-    timeline.mark(*lane_, mark++);
-    lane_->end_range();
-  }
-  return gemm_work_;
+  if (captured.layer != nullptr) return captured.layer->enqueue(*lane_);
+  for (const Step& step : schedule_) enqueue_stage(layer, step.stage);
+}
+
+void LayerPipeline::run_stage(int layer, Stage stage) {
+  const Captured& captured = captured_[static_cast<std::size_t>(layer)];
+  if (captured.stages.empty()) return enqueue_stage(layer, stage);
+  captured.stages[static_cast<std::size_t>(stage)]->enqueue(*lane_);
+}
+
+void LayerPipeline::enqueue_stage(int layer, Stage stage) {
+  // The names are literals, so they end with a zero.
+  lane_->begin_range(to_string(stage).data());
+  std::visit([&](auto& path) { run_step(path, layer, stage); }, exchange_);
+  lane_->end_range();
 }
 
 template <ExchangePath Path>
@@ -174,12 +182,12 @@ void LayerPipeline::expert_ffn(Path& path, int layer) {
   LayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const RowCounts& counts = path.counts();
   const Buffer& rows = path.expert_input();
-  gemm_work_.gate_up = weights.gate_up->run(*lane_, rows, gate_up_, counts.rows_per_expert);
+  LayerGemmWork& work = gemm_work_[static_cast<std::size_t>(layer)];
+  work.gate_up = weights.gate_up->run(*lane_, rows, gate_up_, counts.rows_per_expert);
   backend_.token_ops().activation(
       *lane_, model.gemms_per_expert == 3 ? Activation::swiglu : Activation::squared_relu,
       row_dtype(work_.point.dtype), counts.num_recv_rows, model.ffn_dim, gate_up_, activated_);
-  gemm_work_.down =
-      weights.down->run(*lane_, activated_, path.expert_output(), counts.rows_per_expert);
+  work.down = weights.down->run(*lane_, activated_, path.expert_output(), counts.rows_per_expert);
   path.collect();
 }
 

@@ -1,4 +1,4 @@
-// Executes the steps of one layer on a rank and sets the marks.
+// Executes the steps of one layer on a rank.
 #pragma once
 
 #include <variant>
@@ -6,7 +6,6 @@
 
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
-#include "device/timeline.h"
 #include "device/transport.h"
 #include "pipeline/assignment_exchange.h"
 #include "pipeline/expert_weights.h"
@@ -27,16 +26,22 @@ class LayerPipeline {
   LayerPipeline(const RankWork& work, Backend& backend, Transport& transport,
                 ExpertWeights& weights);
 
-  // Two marks per step (before and after it), from `first_mark` on, in the schedule's order.
-  static int marks_per_layer() { return 2 * kNumStages; }
-  LayerGemmWork run_layer(int layer, Timeline& timeline, MarkId first_mark);
+  // Enqueue a layer, or one stage of it: stages of a layer in order, layer after layer. Nothing
+  // between two layers waits for the host but what the transport needs.
+  void run_layer(int layer);
+  void run_stage(int layer, Stage stage);
+  // What the layer that ran last did.
+  const LayerGemmWork& gemm_work(int layer) const {
+    return gemm_work_[static_cast<std::size_t>(layer)];
+  }
 
-  // From now on run_layer() enqueues the layer as one captured piece, with the marks given here.
-  // Shapes and addresses are frozen in it, which is right where the routing of a layer is
-  // prescribed and the transport never asks the host. The layer must have run before: a capture may
-  // not allocate.
-  void capture_layer(int layer, Timeline& timeline, MarkId first_mark);
+  // From now on run_layer() and run_stage() enqueue captured pieces, the whole layer and each of
+  // its stages. Shapes and addresses are frozen in them, which is right where the routing of a
+  // layer is prescribed and the transport never asks the host. The layer must have run before: a
+  // capture may not allocate.
+  void capture_layer(int layer);
 
+  Lane& lane() { return *lane_; }
   // Until everything that layers enqueued is done. Marks may be read then.
   void wait() { lane_->synchronize(); }
 
@@ -56,6 +61,7 @@ class LayerPipeline {
   using Exchange = std::variant<AssignmentExchange, RankExchange>;
   static Exchange make_exchange(const ExchangeContext& context);
 
+  void enqueue_stage(int layer, Stage stage);
   template <ExchangePath Path>
   void run_step(Path& path, int layer, Stage stage);
   template <ExchangePath Path>
@@ -68,10 +74,10 @@ class LayerPipeline {
   std::unique_ptr<Lane> lane_;
   std::vector<Step> schedule_;
   RouterOp router_op_;
-  LayerGemmWork gemm_work_;
+  std::vector<LayerGemmWork> gemm_work_;  // [layers]
   struct Captured {
-    std::unique_ptr<Replay> replay;
-    LayerGemmWork work;
+    std::unique_ptr<Replay> layer;
+    std::vector<std::unique_ptr<Replay>> stages;  // [stages], or none
   };
   std::vector<Captured> captured_;  // [layers]
 

@@ -28,21 +28,18 @@ class PointRunner {
       : work_(work),
         hooks_(hooks),
         backend_(backend),
-        weights_(weights),
         pipeline_(work, backend, transport, weights),
         oracle_(work),
-        timeline_(backend.make_timeline(work.point.layers * LayerPipeline::marks_per_layer())) {}
+        aligned_(context(transport, weights)),
+        chained_(context(transport, weights)) {}
 
   RankOutcome run() {
     warm_kernels();
     outcome_.check_before = check("check before timing");
     if (hooks_.all_max(outcome_.check_before.passed() ? 0 : 1) != 0) return outcome_;
-    warm_up("warm-up");
-    if (work_.point.launch == Launch::graph && outcome_.stop_signal == 0) {
-      capture();
-      warm_up("warm-up of the captured layers");
-    }
-    measure();
+    if (work_.point.launch == Launch::graph) capture();
+    warm_up();
+    if (outcome_.stop_signal == 0) measure();
     if (outcome_.stop_signal != 0) return outcome_;
     outcome_.check_after = check("check after timing");
     outcome_.measured = true;
@@ -50,26 +47,37 @@ class PointRunner {
   }
 
  private:
+  PassContext context(Transport& transport, ExpertWeights& weights) {
+    return {.work = work_,
+            .hooks = hooks_,
+            .backend = backend_,
+            .transport = transport,
+            .weights = weights,
+            .pipeline = pipeline_};
+  }
+
   void warm_kernels() {
     const Stopwatch watch(outcome_.seconds.warm_kernels);
     pipeline_.warm_kernels();
   }
 
-  void warm_up(const std::string& phase) {
-    hooks_.enter_phase(phase);
+  // Of both passes, as a rank's first exchange with every other one and every launch's first time
+  // are slow.
+  void warm_up() {
+    hooks_.enter_phase("warm-up");
+    const Stopwatch watch(outcome_.seconds.warmup);
     for (int i = 0; i < work_.point.warmup && outcome_.stop_signal == 0; ++i) {
-      const Stopwatch watch(outcome_.seconds.warmup);
-      iterate();
+      outcome_.stop_signal = aligned_.warm_up();
+      if (outcome_.stop_signal == 0) outcome_.stop_signal = chained_.warm_up();
     }
   }
 
-  // All ranks at the same place: what is captured includes their exchanges.
+  // All ranks at the same place: what is captured includes their exchanges. The check before ran
+  // every layer, so nothing is left to be allocated.
   void capture() {
     hooks_.enter_phase("capturing the layers");
     const Stopwatch watch(outcome_.seconds.warmup);
-    for (int layer = 0; layer < work_.point.layers; ++layer) {
-      pipeline_.capture_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer());
-    }
+    for (int layer = 0; layer < work_.point.layers; ++layer) pipeline_.capture_layer(layer);
   }
 
   // Every layer on poisoned buffers, each checked before the next one overwrites the output.
@@ -79,7 +87,7 @@ class PointRunner {
     for (int layer = 0; layer < work_.point.layers; ++layer) {
       hooks_.enter_phase(phase);
       pipeline_.poison();
-      pipeline_.run_layer(layer, *timeline_, 0);
+      pipeline_.run_layer(layer);
       result.merge(check_layer(layer));
     }
     return result;
@@ -105,57 +113,33 @@ class PointRunner {
   void measure() {
     const double begin_s = monotonic_s(), cpu_s = process_cpu_s();
     const std::optional<double> busy_s = host_busy_cpu_s();
-    for (int i = 0; i < work_.point.iterations && outcome_.stop_signal == 0; ++i) {
-      hooks_.enter_phase("timed iterations");
-      if (iterate()) keep_times();
+    outcome_.condition_before = backend_.condition();
+    outcome_.aligned = aligned_.measure();
+    outcome_.stop_signal = outcome_.aligned.facts.stop_signal;
+    if (outcome_.stop_signal == 0) {
+      outcome_.chained = chained_.measure();
+      outcome_.stop_signal = outcome_.chained.facts.stop_signal;
     }
-    outcome_.condition = backend_.condition();
+    outcome_.condition_after = backend_.condition();
     outcome_.load.wall_s = monotonic_s() - begin_s;
     outcome_.load.own_cpu_s = process_cpu_s() - cpu_s;
     if (const auto now_s = host_busy_cpu_s(); now_s && busy_s) {
       outcome_.load.host_busy_s = *now_s - *busy_s;
     }
-  }
-
-  // False if all ranks agreed to stop instead.
-  bool iterate() {
-    if (work_.point.weight_cache == WeightCache::flush) {
-      const Stopwatch watch(outcome_.seconds.flush);
-      weights_.flush_from_caches();
-    }
-    outcome_.stop_signal = hooks_.all_max(hooks_.stop_wish());
-    if (outcome_.stop_signal != 0) return false;
-    outcome_.gemm_work.clear();
-    timeline_->start();
+    outcome_.seconds.flush = outcome_.aligned.facts.flush_s + outcome_.chained.facts.flush_s;
+    outcome_.seconds.measured = outcome_.load.wall_s - outcome_.seconds.flush;
     for (int layer = 0; layer < work_.point.layers; ++layer) {
-      outcome_.gemm_work.push_back(
-          pipeline_.run_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer()));
+      outcome_.gemm_work.push_back(pipeline_.gemm_work(layer));
     }
-    pipeline_.wait();
-    return true;
-  }
-
-  void keep_times() {
-    for (int layer = 0; layer < work_.point.layers; ++layer) {
-      for (int stage = 0; stage < kNumStages; ++stage) {
-        const MarkId begin = layer * LayerPipeline::marks_per_layer() + 2 * stage;
-        outcome_.times.push_back(
-            {.begin_s = timeline_->at(begin),
-             .end_s = timeline_->at(begin + 1),
-             .cpu_s = timeline_->cpu_at(begin + 1) - timeline_->cpu_at(begin)});
-      }
-    }
-    const MarkId last = work_.point.layers * LayerPipeline::marks_per_layer() - 1;
-    outcome_.seconds.measured += timeline_->at(last) - timeline_->at(0);
   }
 
   const RankWork& work_;
   const RunnerHooks& hooks_;
   Backend& backend_;
-  ExpertWeights& weights_;
   LayerPipeline pipeline_;
   Oracle oracle_;
-  std::unique_ptr<Timeline> timeline_;
+  AlignedPass aligned_;
+  ChainedPass chained_;
   RankOutcome outcome_;
 };
 

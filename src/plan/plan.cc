@@ -51,6 +51,7 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   point.layers = spec.layers;
   point.warmup = spec.warmup;
   point.iterations = spec.iterations;
+  point.iteration_target = spec.iteration_target;
   point.seed = spec.seed;
   point.step = spec.step;
   point.hardware = spec.hardware;

@@ -149,6 +149,7 @@ Json point_axes_json(const SweepPoint& point) {
       {"layers", point.layers},
       {"warmup", point.warmup},
       {"iterations", point.iterations},
+      {"iteration_target", iteration_target_json(point.iteration_target)},
       {"repeat", point.repeat},
       {"seed", point.seed},
       {"step", point.step},

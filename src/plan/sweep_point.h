@@ -36,6 +36,7 @@ struct SweepPoint {
   int layers = 1;
   int warmup = 0;
   int iterations = 1;
+  std::optional<IterationTarget> iteration_target;
   int repeat = 0;
   std::uint64_t seed = 1;
   std::int64_t step = 0;

@@ -34,6 +34,11 @@ Json routing_json(const Routing& routing) {
   return json;
 }
 
+Json iteration_target_json(const std::optional<IterationTarget>& target) {
+  if (!target.has_value()) return nullptr;
+  return {{"precision", target->precision}, {"most", target->most}, {"limit_s", target->limit_s}};
+}
+
 Json trace_choice_json(const std::optional<TraceChoice>& choice) {
   if (!choice.has_value()) return nullptr;
   Json json = choice->routing.has_value() ? routing_json(*choice->routing) : Json::object();
@@ -88,6 +93,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"layers", spec.layers},
           {"warmup", spec.warmup},
           {"iterations", spec.iterations},
+          {"iteration_target", iteration_target_json(spec.iteration_target)},
           {"repeats", spec.repeats},
           {"seed", spec.seed},
           {"step", spec.step},

@@ -101,6 +101,13 @@ struct PlacementChoice {
   std::optional<TraceChoice> fit_on;
 };
 
+// Iterations beyond the fewest, until the median of the slowest rank's time is known well enough.
+struct IterationTarget {
+  double precision = 0.02;  // half the 95 % interval of the median / the median
+  int most = 10'000;
+  double limit_s = 30;  // of a pass
+};
+
 struct SweepSpec {
   std::string name;
   std::string description;
@@ -126,7 +133,8 @@ struct SweepSpec {
   bool allow_empty_ranks = false;  // EP sizes above num_experts: ranks without experts join in
   int layers = 1;
   int warmup = 2;
-  int iterations = 20;
+  int iterations = 20;  // of each pass; the fewest where there is a target
+  std::optional<IterationTarget> iteration_target;
   int repeats = 1;
   std::uint64_t seed = 1;
   std::int64_t step = 0;  // which step of the request stream the routing is drawn for
@@ -148,6 +156,7 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
                           const std::vector<std::string>& overrides, const SpecSources& sources);
 
 Json routing_json(const Routing& routing);
+Json iteration_target_json(const std::optional<IterationTarget>& target);
 // Only what was chosen; null where nothing was.
 Json trace_choice_json(const std::optional<TraceChoice>& choice);
 // Every effective value, defaults included.

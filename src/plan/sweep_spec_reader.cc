@@ -37,6 +37,7 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "layers",
                                            "warmup",
                                            "iterations",
+                                           "iteration_target",
                                            "repeats",
                                            "seed",
                                            "step",
@@ -133,6 +134,19 @@ void read_axes(const MapReader& top, const std::string& file, const SpecSources&
   }
 }
 
+// At least the fixed count, then until the median is known to `precision`.
+IterationTarget read_iteration_target(const YamlNode& node, int fewest) {
+  const MapReader map(node, {"precision", "most", "limit_s"});
+  IterationTarget target;
+  target.precision = read_number(map.require("precision"), 1e-4, 0.5);
+  if (const YamlNode* most = map.find("most")) {
+    target.most = static_cast<int>(read_count(*most, fewest, kMaxIterations));
+  }
+  target.most = std::max(target.most, fewest);
+  if (const YamlNode* limit = map.find("limit_s")) target.limit_s = read_number(*limit, 0.01, 1e5);
+  return target;
+}
+
 // The values that are the same for all points.
 void read_fixed(const MapReader& top, SweepSpec& spec) {
   const auto count = [&](const char* key, int otherwise, std::int64_t min, std::int64_t max) {
@@ -142,6 +156,9 @@ void read_fixed(const MapReader& top, SweepSpec& spec) {
   spec.layers = count("layers", spec.layers, 1, 1024);
   spec.warmup = count("warmup", spec.warmup, 0, kMaxIterations);
   spec.iterations = count("iterations", spec.iterations, 1, kMaxIterations);
+  if (const YamlNode* node = top.find("iteration_target")) {
+    spec.iteration_target = read_iteration_target(*node, spec.iterations);
+  }
   spec.repeats = count("repeats", spec.repeats, 1, 1000);
   if (const YamlNode* node = top.find("step")) spec.step = read_count(*node, 0, INT64_MAX);
   if (const YamlNode* node = top.find("seed")) spec.seed = read_seed(*node);

@@ -7,6 +7,7 @@
 
 #include "base/stage.h"
 #include "base/text.h"
+#include "report/arrival.h"
 #include "report/record_access.h"
 
 namespace epsweep {
@@ -29,7 +30,7 @@ void add_group(const std::string& prefix, const std::string& path,
 }
 
 void add_identity(std::vector<CsvColumn>& columns) {
-  add_group("", "", {"index", "id", "state", "reason", "regime"}, columns);
+  add_group("", "", {"index", "id", "state", "reason"}, columns);
   columns.push_back(at_path("model", "point.model.name"));
   add_group("", "point", {"ep_size", "concurrency", "tokens", "tokens_global"}, columns);
   columns.push_back({"routing", routing_text});
@@ -43,26 +44,48 @@ void add_identity(std::vector<CsvColumn>& columns) {
   columns.push_back(at_path("routing_checksum", "routing_checksum"));
 }
 
-void add_times(std::vector<CsvColumn>& columns) {
-  const std::vector<std::string> percentiles = {"p50", "p90", "p99", "min", "max"};
-  for (const std::string& p : percentiles) {
-    columns.push_back(at_path("layer_" + p + "_us", "layer.slowest_us." + p));
+void add_stage(const std::string& stage, std::vector<CsvColumn>& columns) {
+  const std::string at = "stages." + stage;
+  for (const char* p : {"p50", "p90", "p99"}) {
+    columns.push_back(at_path(fmt::format("{}_{}_us", stage, p), at + ".slowest_us." + p));
   }
-  columns.push_back(at_path("num_samples", "layer.slowest_us.num_samples"));
-  add_group("layer_", "layer",
-            {"first_sample_us", "slowest_rank", "slowest_rank_share", "fastest_rank_p50_us",
-             "max_of_means_us"},
+  add_group(
+      stage + "_", at,
+      {"slowest_rank", "slowest_rank_share", "fastest_rank_p50_us", "slowest_rank_cpu_p50_us"},
+      columns);
+}
+
+void add_exchange(const std::string& stage, std::vector<CsvColumn>& columns) {
+  const std::string at = "stages." + stage + ".exchange";
+  columns.push_back(at_path(stage + "_transfer_p50_us", at + ".transfer_us.p50"));
+  columns.push_back(at_path(stage + "_skew_in_p50_us", at + ".skew_in_us.p50"));
+  add_group(stage + "_", at, {"last_in_rank", "last_in_share"}, columns);
+}
+
+// Of a layer, or of the sum of its stages.
+void add_whole(const std::string& part, std::vector<CsvColumn>& columns) {
+  for (const char* p : {"p50", "p50_low", "p50_high", "p90", "p95", "p99", "min", "max"}) {
+    columns.push_back(
+        at_path(fmt::format("{}_{}_us", part, p), fmt::format("{}.slowest_us.{}", part, p)));
+  }
+  columns.push_back(at_path(part + "_num_samples", part + ".slowest_us.num_samples"));
+  add_group(part + "_", part,
+            {"regime", "first_sample_us", "slowest_rank", "slowest_rank_share",
+             "fastest_rank_p50_us", "max_of_means_us"},
             columns);
-  for (const std::string_view name : kStageNames) {
-    const std::string stage(name);
-    for (const char* p : {"p50", "p90", "p99"}) {
-      columns.push_back(at_path(fmt::format("{}_{}_us", stage, p),
-                                fmt::format("stages.{}.slowest_us.{}", stage, p)));
-    }
-    add_group(
-        stage + "_", "stages." + stage,
-        {"slowest_rank", "slowest_rank_share", "fastest_rank_p50_us", "slowest_rank_cpu_p50_us"},
-        columns);
+  add_group(part + "_", part + ".pass",
+            {"stop", "precision", "disturbed_share", "undisturbed_p50_us", "drift"}, columns);
+}
+
+void add_times(std::vector<CsvColumn>& columns) {
+  add_whole("layer", columns);
+  add_group("layer_", "layer", {"chain_layers", "convergence", "weights"}, columns);
+  add_whole("all_stages", columns);
+  columns.push_back(at_path("entry_skew_us", "entry_skew_us"));
+  for (std::size_t s = 0; s < kStageNames.size(); ++s) {
+    const std::string stage(kStageNames[s]);
+    add_stage(stage, columns);
+    if (is_exchange(static_cast<Stage>(s))) add_exchange(stage, columns);
   }
 }
 
@@ -131,7 +154,7 @@ std::vector<CsvColumn> make_columns(const std::vector<Json>& records) {
   for (const std::string phase : {"prepare", "check", "warmup", "flush", "measured"}) {
     columns.push_back(at_path("harness_" + phase + "_s", "harness_s." + phase));
   }
-  columns.push_back(at_path("timings_file", "timings_file"));
+  add_group("", "", {"timings_file", "chains_file"}, columns);
   columns.push_back({"warnings", warnings_text});
   return columns;
 }

@@ -27,6 +27,11 @@ struct PointFacts {
   const TimeSummary& slowest_s(Stage stage) const {
     return summary.stages[static_cast<std::size_t>(stage)].slowest_s;
   }
+  // Of an exchange: last arrival to last departure, p50.
+  std::optional<double> transfer_s(Stage stage) const {
+    const auto& exchange = summary.exchange[static_cast<std::size_t>(stage)];
+    return exchange.has_value() ? exchange->transfer_s.p50 : std::nullopt;
+  }
   // Copies of the letter without self, one group, one layer; 0 where the point's exchange unit does
   // not send copies of that letter.
   double a_remote_bytes_per_layer() const {

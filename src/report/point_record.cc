@@ -12,25 +12,10 @@
 #include "report/metric.h"
 #include "report/placement_json.h"
 #include "report/sent_bytes.h"
+#include "report/times_json.h"
 
 namespace epsweep {
 namespace {
-
-constexpr double kUsPerS = 1e6;
-// The first iteration is called a spike above this many p50s; with fewer samples it is half of
-// what the p50 is made of.
-constexpr double kSpikeFactor = 5;
-constexpr std::int64_t kSpikeMinSamples = 4;
-
-Json us_or_null(const std::optional<double>& seconds) {
-  return seconds.has_value() ? Json(*seconds * kUsPerS) : Json(nullptr);
-}
-
-Json us_vector(const std::vector<double>& seconds) {
-  Json json = Json::array();
-  for (const double value : seconds) json.push_back(value * kUsPerS);
-  return json;
-}
 
 std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_t>>& layers) {
   std::vector<std::int64_t> all;
@@ -75,23 +60,6 @@ void put_workload(const PointRecordInput& input, Json& record) {
                       {"weight_bytes_per_rank", work.weight_bytes_per_rank}};
 }
 
-Json stage_json(const StageSummary& stage, const std::vector<int>& world_ranks) {
-  const TimeSummary& slowest = stage.slowest_s;
-  return {{"slowest_us",
-           {{"p50", us_or_null(slowest.p50)},
-            {"p90", us_or_null(slowest.p90)},
-            {"p99", us_or_null(slowest.p99)},
-            {"min", us_or_null(slowest.min)},
-            {"max", us_or_null(slowest.max)},
-            {"num_samples", slowest.num_samples}}},
-          {"first_sample_us", stage.first_sample_s * kUsPerS},
-          {"slowest_rank", world_ranks.at(static_cast<std::size_t>(stage.slowest_rank))},
-          {"slowest_rank_share", stage.slowest_rank_share},
-          {"fastest_rank_p50_us", stage.fastest_rank_p50_s * kUsPerS},
-          {"slowest_rank_cpu_p50_us", stage.slowest_rank_cpu_p50_s * kUsPerS},
-          {"max_of_means_us", stage.max_of_means_s * kUsPerS}};
-}
-
 // Copies of a group are counted on one group; all groups run the same routing.
 std::optional<FfnWork> slowest_rank_ffn(const PointRecordInput& input,
                                         const std::vector<int>& world_ranks) {
@@ -120,23 +88,21 @@ Json metrics_json(const PointRecordInput& input, const std::vector<int>& world_r
 }
 
 void put_times(const PointRecordInput& input, Json& record) {
-  for (const char* key : {"layer", "stages", "layer_p50_us_of_rank", "ffn_p50_us_of_rank",
-                          "metrics", "timings_file"}) {
+  for (const char* key : {"layer", "all_stages", "entry_skew_us", "stages", "ffn_p50_us_of_rank",
+                          "metrics", "timings_file", "chains_file"}) {
     record[key] = nullptr;
   }
   if (input.state != PointState::measured) return;
   const std::vector<int> world_ranks = active_ranks(input.layout);
   const PointSummary& timings = *input.timings;
-  record["layer"] = stage_json(timings.layer, world_ranks);
-  Json stages = Json::object();
-  for (std::size_t s = 0; s < kStageNames.size(); ++s) {
-    stages[std::string(kStageNames[s])] = stage_json(timings.stages[s], world_ranks);
-  }
-  record["stages"] = std::move(stages);
-  record["layer_p50_us_of_rank"] = us_vector(timings.layer_p50_s_of_rank);
-  record["ffn_p50_us_of_rank"] = us_vector(timings.ffn_p50_s_of_rank);
+  record["layer"] = layer_json(timings, world_ranks);
+  record["all_stages"] = all_stages_json(timings, world_ranks);
+  record["entry_skew_us"] = entry_skew_json(timings);
+  record["stages"] = stages_json(timings, world_ranks);
+  record["ffn_p50_us_of_rank"] = us_vector_json(timings.ffn_p50_s_of_rank);
   record["metrics"] = metrics_json(input, world_ranks);
   if (!input.timings_file.empty()) record["timings_file"] = input.timings_file;
+  if (!input.chains_file.empty()) record["chains_file"] = input.chains_file;
 }
 
 Json check_json(const std::optional<CheckResult>& check) {
@@ -155,15 +121,8 @@ std::vector<std::string> all_warnings(const PointRecordInput& input) {
     warnings.insert(warnings.end(), more.begin(), more.end());
   }
   if (input.state != PointState::measured) return warnings;
-  const StageSummary& layer = input.timings->layer;
-  const double p50_s = layer.slowest_s.p50.value_or(0);
-  if (layer.slowest_s.num_samples >= kSpikeMinSamples &&
-      layer.first_sample_s > kSpikeFactor * p50_s) {
-    warnings.push_back(
-        fmt::format("the first timed iteration took {:.1f} us per layer, {:.0f} times the p50: "
-                    "more warm-up is needed; p50 is little affected, max and p99 are",
-                    layer.first_sample_s * kUsPerS, layer.first_sample_s / p50_s));
-  }
+  const std::vector<std::string> of_times = time_warnings(*input.timings);
+  warnings.insert(warnings.end(), of_times.begin(), of_times.end());
   return warnings;
 }
 
@@ -182,7 +141,7 @@ void expect_consistent(const PointRecordInput& input) {
              "a measured point needs its times and its workload");
   EPS_EXPECT(input.check.has_value() && input.check->verdict == CheckVerdict::passed,
              "a measured point needs a passed check");
-  EPS_EXPECT(input.timings->layer_p50_s_of_rank.size() == active_ranks(input.layout).size(),
+  EPS_EXPECT(input.timings->ffn_p50_s_of_rank.size() == active_ranks(input.layout).size(),
              "times are not of the ranks in groups");
 }
 
@@ -230,7 +189,6 @@ Json make_point_record(const PointRecordInput& input) {
                  {"index", input.point.index},
                  {"state", to_string(input.state)},
                  {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
-                 {"regime", "iteration_aligned"},
                  {"point", sweep_point_json(input.point)},
                  {"world_size", input.world_size},
                  {"num_groups", input.layout.num_groups},
@@ -245,6 +203,7 @@ Json make_point_record(const PointRecordInput& input) {
                     {"oversubscribed", input.load.oversubscribed()},
                     {"ranks_per_device", input.load.ranks_per_device},
                     {"foreign_load", json_or_null(input.load.foreign_load)}};
+  record["device_condition_before"] = input.device_condition_before;
   record["device_condition"] = input.device_condition;
   record["harness_s"] = {{"prepare", input.harness.prepare},
                          {"check", input.harness.check},
@@ -266,22 +225,7 @@ Json record_formulas() {
         {"unit", entry.unit}, {"better", to_string(entry.better)}, {"formula", entry.formula}};
   }
   return {
-      {"regime",
-       "iteration_aligned: ranks start an iteration together and stages follow without barriers, "
-       "so exchange stages include waiting for late ranks"},
-      {"slowest_us",
-       "per layer; sample of an iteration: of a stage the mean over layers of the maximum over "
-       "ranks, "
-       "of the layer the maximum over ranks of the whole iteration / layers; then nearest-rank "
-       "percentiles over iterations; p90 needs 10 samples, p99 100"},
-      {"slowest_rank", "world rank that was slowest most often"},
-      {"slowest_rank_share",
-       "of the (iteration, layer)s, for the layer of the iterations, in which it was the slowest"},
-      {"slowest_rank_cpu_p50_us",
-       "CPU time of the slowest rank's process; in count_exchange, dispatch and combine it "
-       "includes "
-       "polling for messages, so the layer's leaves those stages out"},
-      {"max_of_means_us", "max over ranks of a rank's mean; for comparison with other tools only"},
+      {"times", times_formulas()},
       {"max_over_mean", "max / mean of the rows over all (layer, expert)s or (layer, rank)s"},
       {"realised_skew",
        "of routings that ask for max_over_mean: by layer, the value of the skew parameter that was "

@@ -73,12 +73,12 @@ struct PointRecordInput {
   // Rows of its timing table are the ranks in groups, in world order. Required for `measured`,
   // left out of the record in every other state.
   std::optional<PointSummary> timings;
-  std::string timings_file;  // relative to the run directory; empty for none
+  std::string timings_file, chains_file;  // relative to the run directory; empty for none
   LoadFacts load;
   HarnessSeconds harness;
-  // Of every working rank's device right after the last timed iteration, see DeviceCondition; null
-  // where no device tells.
-  Json device_condition = nullptr;
+  // Of every working rank's device before the first and right after the last timed iteration, see
+  // DeviceCondition; null where no device tells.
+  Json device_condition_before = nullptr, device_condition = nullptr;
   std::vector<std::string> warnings;
   std::optional<LadderStop> ladder_stop;  // of the point's series, at this load or a lower one
 };

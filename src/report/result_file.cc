@@ -130,6 +130,12 @@ std::string RunDirectory::write_timings(int index, const TimingTable& table) {
   return name;
 }
 
+std::string RunDirectory::write_timings(int index, const ChainTable& table) {
+  std::string name = fmt::format("{}/{:04d}_chains.npy", kTimingsDir, index);
+  write_npy(table, in_dir(path_, name));
+  return name;
+}
+
 void RunDirectory::finish(const Json& run) {
   write_run_json(path_, run);
   write_file_atomically(in_dir(path_, kCsvFile), points_csv(read_run(path_).points));

@@ -1,4 +1,5 @@
-// A run directory: run.json, points.jsonl, timings/NNNN.npy and the derived points.csv.
+// A run directory: run.json, points.jsonl, timings/NNNN.npy, timings/NNNN_chains.npy and the
+// derived points.csv.
 #pragma once
 
 #include <cstdint>
@@ -6,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "report/chain_table.h"
 #include "report/file_output.h"
 #include "report/timing_table.h"
 
@@ -26,8 +28,9 @@ class RunDirectory {
   // earlier records only.
   void append(const Json& record);
 
-  // Returns the file's name relative to the directory.
+  // Return the file's name relative to the directory.
   std::string write_timings(int index, const TimingTable& table);
+  std::string write_timings(int index, const ChainTable& table);
 
   // Rewrites run.json, then derives points.csv from points.jsonl as it lies on the disk.
   void finish(const Json& run);

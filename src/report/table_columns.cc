@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/stage.h"
+#include "report/arrival.h"
 #include "report/record_access.h"
 
 namespace epsweep {
@@ -100,23 +101,33 @@ Cell slowest_rank(const std::string& part) {
   };
 }
 
+// "98.1-103"; a dash with fewer than 6 samples.
+std::string median_interval_text(const TableRow& row) {
+  const auto low = find_number(*row.record, "layer.slowest_us.p50_low");
+  const auto high = find_number(*row.record, "layer.slowest_us.p50_high");
+  return low && high ? fmt::format("{}-{}", short_number(*low), short_number(*high)) : "-";
+}
+
 TableLayout latency_layout() {
-  return {"Latency and throughput",
-          "layer: us per layer, slowest rank inside each iteration; cpu: us it computed outside "
-          "exchanges; /rank: "
-          "ranks in "
-          "groups; GB/s of touched weights; slowest: world rank (how often)",
-          {{{"layer p50"}, number("layer.slowest_us.p50")},
-           {{"p90"}, number("layer.slowest_us.p90")},
-           {{"p99"}, number("layer.slowest_us.p99")},
-           {{"cpu"}, number("layer.slowest_rank_cpu_p50_us")},
-           {{"tok/s"}, number("metrics.tokens_per_s")},
-           {{"tok/s/rank"}, number("metrics.tokens_per_s_per_rank")},
-           {{"GFLOP/s/rank"}, number("metrics.ffn_gflop_per_s_per_rank")},
-           {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
-           {{"groups"}, plain("num_groups")},
-           {{"idle"}, num_idle_text},
-           {{"slowest"}, slowest_rank("layer")}}};
+  return {
+      "Latency and throughput",
+      "layer: us per layer, layers back to back (chained), slowest rank inside each chain; 95 %: "
+      "interval of its median; stages: sum of the slowest ranks' stages started together "
+      "(aligned), us; cpu: us the slowest rank computed in them; /rank: ranks in groups; GB/s of "
+      "touched weights; slowest: world rank (how often)",
+      {{{"layer p50"}, number("layer.slowest_us.p50")},
+       {{"95 %"}, median_interval_text},
+       {{"p90"}, number("layer.slowest_us.p90")},
+       {{"p99"}, number("layer.slowest_us.p99")},
+       {{"stages"}, number("all_stages.slowest_us.p50")},
+       {{"cpu"}, number("all_stages.slowest_rank_cpu_p50_us")},
+       {{"tok/s"}, number("metrics.tokens_per_s")},
+       {{"tok/s/rank"}, number("metrics.tokens_per_s_per_rank")},
+       {{"GFLOP/s/rank"}, number("metrics.ffn_gflop_per_s_per_rank")},
+       {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
+       {{"groups"}, plain("num_groups")},
+       {{"idle"}, num_idle_text},
+       {{"slowest"}, slowest_rank("layer")}}};
 }
 
 // With the letter of the copies that were sent.
@@ -133,15 +144,19 @@ std::string dispatch_rate_text(const TableRow& row) {
 TableLayout stage_layout() {
   TableLayout layout = {
       "Stages",
-      "p50 us per layer of the rank slowest in that stage, waiting included; ffn: that rank, us it "
-      "computed; exch, ffn: % of layer p50; GB/s: remote dispatch per rank, letter of what is sent",
+      "aligned, p50 us per layer: of exchanges the transfer (last rank in to last rank out), else "
+      "the rank slowest in that stage; ffn: that rank, us it computed, and the fastest one; exch, "
+      "ffn: % of their sum; GB/s: remote dispatch per rank, letter of what is sent",
       {}};
-  for (const std::string_view name : kStageNames) {
-    const std::string stage(name);
-    layout.columns.push_back({{stage}, number("stages." + stage + ".slowest_us.p50")});
+  for (std::size_t s = 0; s < kStageNames.size(); ++s) {
+    const std::string stage(kStageNames[s]);
+    const char* what =
+        is_exchange(static_cast<Stage>(s)) ? ".exchange.transfer_us.p50" : ".slowest_us.p50";
+    layout.columns.push_back({{stage}, number("stages." + stage + what)});
   }
   layout.columns.push_back({{"ffn rank"}, slowest_rank("stages.expert_ffn")});
   layout.columns.push_back({{"ffn cpu"}, number("stages.expert_ffn.slowest_rank_cpu_p50_us")});
+  layout.columns.push_back({{"ffn min"}, number("stages.expert_ffn.fastest_rank_p50_us")});
   layout.columns.push_back({{"exch %"}, percent("metrics.exchange_share")});
   layout.columns.push_back({{"ffn %"}, percent("metrics.ffn_share")});
   layout.columns.push_back({{"GB/s"}, dispatch_rate_text});

@@ -60,11 +60,6 @@ double TimingTable::wall_s(int rank, int iteration, int layer, Stage stage) cons
   return values_[begin + static_cast<std::size_t>(Measure::end_s)] - values_[begin];
 }
 
-double TimingTable::iteration_wall_s(int rank, int iteration) const {
-  return at(rank, iteration, num_layers_ - 1, Stage::unpermute, Measure::end_s) -
-         at(rank, iteration, 0, Stage::router, Measure::begin_s);
-}
-
 void write_npy(const TimingTable& table, const std::string& path) {
   const std::array shape = {table.num_ranks(), table.num_iterations(), table.num_layers(),
                             kNumStages, kNumMeasures};

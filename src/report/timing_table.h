@@ -11,7 +11,7 @@
 namespace epsweep {
 
 enum class Measure : int {
-  begin_s,  // entry into the stage, on the host's monotonic clock minus the point's start
+  begin_s,  // entry into the stage on the common axis: the first row's clock, from its first entry
   end_s,    // exit
   cpu_s,    // CPU seconds of the rank's process in the stage
 };
@@ -33,8 +33,6 @@ class TimingTable {
   double at(int rank, int iteration, int layer, Stage stage, Measure measure) const;
   // end - begin
   double wall_s(int rank, int iteration, int layer, Stage stage) const;
-  // End of the last layer's last stage - begin of the first layer's first one.
-  double iteration_wall_s(int rank, int iteration) const;
 
  private:
   std::size_t index(int rank, int iteration, int layer, Stage stage, Measure measure) const;

@@ -5,7 +5,7 @@ namespace {
 
 std::optional<double> compute(const PointFacts& facts) {
   const auto tokens = static_cast<double>(facts.num_groups * facts.point.tokens_global());
-  return rate(tokens, facts.summary.layer.slowest_s.p50);
+  return rate(tokens, facts.summary.period_p50_s());
 }
 
 const bool registered = MetricCatalog::instance().add(

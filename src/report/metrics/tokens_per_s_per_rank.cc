@@ -5,7 +5,7 @@ namespace {
 
 std::optional<double> compute(const PointFacts& facts) {
   const auto tokens = static_cast<double>(facts.num_groups * facts.point.tokens_global());
-  const std::optional<double> tokens_per_s = rate(tokens, facts.summary.layer.slowest_s.p50);
+  const std::optional<double> tokens_per_s = rate(tokens, facts.summary.period_p50_s());
   return rate(tokens_per_s.value_or(0), facts.num_active_ranks);
 }
 

@@ -1,0 +1,110 @@
+#include "app/gathered_times.h"
+
+#include <span>
+#include <vector>
+
+#include "report/point_record.h"
+
+namespace epsweep {
+namespace {
+
+const RankOutcome* measured_outcome(const RankPoint& rank_point) {
+  return rank_point.outcome && rank_point.outcome->measured ? &*rank_point.outcome : nullptr;
+}
+
+std::vector<double> flat_stages(const RankPoint& rank_point) {
+  std::vector<double> flat;
+  const RankOutcome* outcome = measured_outcome(rank_point);
+  if (outcome == nullptr) return flat;
+  flat.reserve(outcome->aligned.times.size() * kNumMeasures);
+  for (const StageTimes& times : outcome->aligned.times) {
+    flat.insert(flat.end(), {times.begin_s, times.end_s, times.cpu_s});
+  }
+  return flat;
+}
+
+std::vector<double> flat_chains(const RankPoint& rank_point) {
+  std::vector<double> flat;
+  const RankOutcome* outcome = measured_outcome(rank_point);
+  if (outcome == nullptr) return flat;
+  flat.reserve(outcome->chained.times.size() * 2);
+  for (const LayerTimes& times : outcome->chained.times) {
+    flat.insert(flat.end(), {times.begin_s, times.end_s});
+  }
+  return flat;
+}
+
+// [aligned iterations, then chains]
+std::vector<double> disturbed(const RankPoint& rank_point) {
+  std::vector<double> flat;
+  const RankOutcome* outcome = measured_outcome(rank_point);
+  if (outcome == nullptr) return flat;
+  for (const PassFacts* facts : {&outcome->aligned.facts, &outcome->chained.facts}) {
+    for (const Disturbance& one : facts->disturbed) flat.push_back(one.any() ? 1 : 0);
+  }
+  return flat;
+}
+
+// Those facts are the same on all ranks but for what disturbed them.
+PassFactsOfRanks facts_of(const PassFacts& own, std::span<const double> disturbed,
+                          std::size_t begin, std::size_t stride) {
+  PassFactsOfRanks facts;
+  if (own.stop) facts.stop = kStopReasonNames[static_cast<std::size_t>(*own.stop)];
+  facts.precision = own.precision;
+  facts.disturbed.assign(static_cast<std::size_t>(own.num_iterations), 0);
+  for (std::size_t rank = 0; rank < disturbed.size(); rank += stride) {
+    for (std::size_t i = 0; i < facts.disturbed.size(); ++i) {
+      facts.disturbed[i] += disturbed[rank + begin + i];
+    }
+  }
+  return facts;
+}
+
+void count_from(double epoch_s, std::vector<double>& values, std::size_t stride) {
+  for (std::size_t i = 0; i < values.size(); i += stride) {
+    values[i] -= epoch_s;
+    values[i + 1] -= epoch_s;
+  }
+}
+
+TableRows rows_of(const GroupLayout& layout) {
+  TableRows rows;
+  for (const int rank : active_ranks(layout)) {
+    rows.group_of_row.push_back(layout.group_of_rank[static_cast<std::size_t>(rank)]);
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::optional<GatheredTimes> gather_times(const Comm& world, const RankPoint& rank_point) {
+  std::vector<double> stages = world.gather(std::span<const double>(flat_stages(rank_point)), 0);
+  std::vector<double> chains = world.gather(std::span<const double>(flat_chains(rank_point)), 0);
+  const std::vector<double> flags = world.gather(std::span<const double>(disturbed(rank_point)), 0);
+  const bool all = world.all_min(!rank_point.work || measured_outcome(rank_point) ? 1 : 0) == 1;
+  if (world.rank() != 0 || !all) return std::nullopt;
+  const RankOutcome& own = *measured_outcome(rank_point);
+  const PassFacts &aligned = own.aligned.facts, &chained = own.chained.facts;
+  const auto num_rows = static_cast<int>(active_ranks(rank_point.layout).size());
+  const auto num_aligned = static_cast<std::size_t>(aligned.num_iterations);
+  const std::size_t stride = num_aligned + static_cast<std::size_t>(chained.num_iterations);
+  const double epoch_s = stages.front();
+  count_from(epoch_s, stages, kNumMeasures);
+  count_from(epoch_s, chains, 2);
+  return GatheredTimes{
+      .stages = {num_rows, aligned.num_iterations, rank_point.work->point.layers,
+                 std::move(stages)},
+      .chains = {num_rows, chained.num_iterations, own.chained.chain_layers, std::move(chains)},
+      .rows = rows_of(rank_point.layout),
+      .aligned = facts_of(aligned, flags, 0, stride),
+      .chained = facts_of(chained, flags, num_aligned, stride)};
+}
+
+PointSummary summarize(const GatheredTimes& times, const std::string& chain_weights) {
+  PointSummary summary = summarize(times.stages, times.rows, times.aligned);
+  summary.chain = summarize_chain(times.chains, times.chained);
+  summary.chain->weights = chain_weights;
+  return summary;
+}
+
+}  // namespace epsweep
