@@ -18,11 +18,9 @@ class GraphReplay final : public Replay {
 
 void CudaLane::begin_capture() {
   EPS_CUDA(cudaStreamBeginCapture(stream_.get(), cudaStreamCaptureModeThreadLocal));
-  capturing_ = true;
 }
 
 std::unique_ptr<Replay> CudaLane::end_capture() {
-  capturing_ = false;
   cudaGraph_t captured = nullptr;
   EPS_CUDA(cudaStreamEndCapture(stream_.get(), &captured));
   const GraphHandle graph(captured);
@@ -44,9 +42,7 @@ void EventTimeline::start() {
 }
 
 void EventTimeline::mark(Lane& lane, MarkId id) {
-  const bool captured = static_cast<CudaLane&>(lane).is_capturing();
-  EPS_CUDA(cudaEventRecordWithFlags(events_[static_cast<std::size_t>(id)].get(), stream_of(lane),
-                                    captured ? cudaEventRecordExternal : cudaEventRecordDefault));
+  EPS_CUDA(cudaEventRecord(events_[static_cast<std::size_t>(id)].get(), stream_of(lane)));
 }
 
 void EventTimeline::wait(Lane& lane, MarkId id) {

@@ -20,7 +20,6 @@ class CudaLane final : public Lane {
   void begin_capture() override;
   std::unique_ptr<Replay> end_capture() override;
 
-  bool is_capturing() const { return capturing_; }
   // NVTX ranges of the enqueuing thread; profilers carry them over to the kernels.
   void begin_range(const char* name) override { nvtxRangePushA(name); }
   void end_range() override { nvtxRangePop(); }
@@ -28,7 +27,6 @@ class CudaLane final : public Lane {
 
  private:
   StreamHandle stream_;
-  bool capturing_ = false;
 };
 
 // Every lane of this backend is a CudaLane.

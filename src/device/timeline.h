@@ -11,8 +11,8 @@ using MarkId = int;
 class Timeline {
  public:
   virtual ~Timeline() = default;
-  // Before marks are set whose times are to be read: says where mark 0 stands on the host's clock.
-  // Marks that a replay sets cannot say it.
+  // Right before mark 0 of marks whose times are to be read: says where it stands on the host's
+  // clock.
   virtual void start() {}
   // Costs well under 1 us; neither allocates nor blocks.
   virtual void mark(Lane& lane, MarkId id) = 0;
