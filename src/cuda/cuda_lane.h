@@ -34,14 +34,13 @@ inline cudaStream_t stream_of(Lane& lane) {
   return static_cast<CudaLane&>(lane).stream();
 }
 
-// All events exist from the start. Times are event distances from mark 0, whose place on the host's
-// clock is the reading of start(): differences between marks are the device's own (half a
-// microsecond), their place on the host's clock is early by the launch delay of mark 0. In a
-// capture marks become event nodes, which every replay records anew.
+// All events exist from the start. Times are event distances from an event of start(), whose place
+// is between two readings of the host's clock: differences between marks are the device's own (half
+// a microsecond), their place on the host's clock is known to half the distance of the readings.
 class EventTimeline final : public Timeline {
  public:
   explicit EventTimeline(int num_marks);
-  void start() override;
+  double start(Lane& lane) override;
   void mark(Lane& lane, MarkId id) override;
   void wait(Lane& lane, MarkId id) override;
   double at(MarkId id) const override;
@@ -49,6 +48,7 @@ class EventTimeline final : public Timeline {
 
  private:
   std::vector<EventHandle> events_;
+  EventHandle origin_ = make_timed_event();
   double origin_s_ = 0;
 };
 

@@ -100,7 +100,7 @@ class Engine {
     std::string problem;
     weights_.flush_from_caches();
     if (hostcuda::num_queued() != 0) problem = "a flush of caches that was not waited for";
-    timeline_->start();
+    timeline_->start(pipeline_.lane());
     MarkId marks = 0;
     for (int layer = 0; layer < work_.point.layers; ++layer) {
       for (int stage = 0; stage < kNumStages; ++stage) {
