@@ -46,7 +46,7 @@ GemmCounts counts_of(const Json& layer, std::int64_t routed_rows) {
 // Everything but the times, which travel as numbers.
 // Null where the device says nothing.
 Json condition_json(const DeviceCondition& condition) {
-  Json json = {{"sm_clock_mhz", json_or_null(condition.sm_clock_mhz)},
+  Json json = {{"clock_mhz", json_or_null(condition.clock_mhz)},
                {"memory_clock_mhz", json_or_null(condition.memory_clock_mhz)},
                {"power_w", json_or_null(condition.power_w)},
                {"temperature_c", json_or_null(condition.temperature_c)},

@@ -12,6 +12,7 @@
 #include "report/metric.h"
 #include "report/placement_json.h"
 #include "report/sent_bytes.h"
+#include "report/slow_rank.h"
 #include "report/times_json.h"
 
 namespace epsweep {
@@ -114,6 +115,19 @@ Json check_json(const std::optional<CheckResult>& check) {
           {"when", check->when}};
 }
 
+// Of the rows of the timing table, all layers; groups run the same routing.
+std::vector<std::int64_t> routed_rows_of_rows(const PointRecordInput& input) {
+  std::vector<std::int64_t> rows;
+  for (const int rank : active_ranks(input.layout)) {
+    const auto ep_rank =
+        static_cast<std::size_t>(input.layout.ep_rank_of_rank.at(static_cast<std::size_t>(rank)));
+    std::int64_t sum = 0;
+    for (const auto& layer : input.workload->rows_per_rank) sum += layer.at(ep_rank);
+    rows.push_back(sum);
+  }
+  return rows;
+}
+
 std::vector<std::string> all_warnings(const PointRecordInput& input) {
   std::vector<std::string> warnings = input.warnings;
   if (input.workload.has_value() && input.workload->placement_score.has_value()) {
@@ -121,6 +135,11 @@ std::vector<std::string> all_warnings(const PointRecordInput& input) {
     warnings.insert(warnings.end(), more.begin(), more.end());
   }
   if (input.state != PointState::measured) return warnings;
+  for (const SlowRank& rank :
+       slow_ranks(input.timings->ffn_p50_s_of_rank, routed_rows_of_rows(input))) {
+    const std::vector<int> world_ranks = active_ranks(input.layout);
+    warnings.push_back(slow_rank_text(rank, world_ranks.at(static_cast<std::size_t>(rank.row))));
+  }
   const std::vector<std::string> of_times = time_warnings(*input.timings);
   warnings.insert(warnings.end(), of_times.begin(), of_times.end());
   return warnings;
