@@ -1,10 +1,12 @@
 #include "mpi/clock_sync.h"
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <map>
 #include <optional>
 #include <system_error>
@@ -145,9 +147,35 @@ ClockDomains clock_domains(const std::vector<std::string>& keys) {
   return domains;
 }
 
+void drop_contradicted_keys(const std::vector<BarrierTimes>& times,
+                            std::vector<std::string>& keys) {
+  struct Range {
+    double last_entered_s = -std::numeric_limits<double>::infinity();
+    double first_left_s = std::numeric_limits<double>::infinity();
+  };
+  std::map<std::string, Range> range_of_key;
+  for (std::size_t rank = 0; rank < keys.size(); ++rank) {
+    Range& range = range_of_key[keys[rank]];
+    range.last_entered_s = std::max(range.last_entered_s, times[rank].entered_s);
+    range.first_left_s = std::min(range.first_left_s, times[rank].left_s);
+  }
+  for (std::string& key : keys) {
+    const Range& range = range_of_key[key];
+    if (range.first_left_s < range.last_entered_s) key.clear();
+  }
+}
+
 ClockDomains find_clock_domains(const Comm& comm, const RankClock& clock) {
-  const auto keys =
+  BarrierTimes own;
+  own.entered_s = clock.now_s();
+  comm.barrier();
+  own.left_s = clock.now_s();
+  const auto flat = comm.gather(std::span<const double>(std::array{own.entered_s, own.left_s}), 0);
+  std::vector<BarrierTimes> times;
+  for (std::size_t i = 0; i < flat.size(); i += 2) times.push_back({flat[i], flat[i + 1]});
+  auto keys =
       comm.gather(clock.source == ClockSource::injected ? std::string() : own_clock_key(), 0);
+  drop_contradicted_keys(times, keys);
   const ClockDomains at_root = clock_domains(keys);
   std::vector<std::int64_t> shared(static_cast<std::size_t>(comm.size()));
   std::copy(at_root.domain_of_rank.begin(), at_root.domain_of_rank.end(), shared.begin());

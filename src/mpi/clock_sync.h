@@ -23,6 +23,16 @@ struct ClockDomains {
 // Ranks with equal keys share a domain; an empty key stands for a clock of its own.
 ClockDomains clock_domains(const std::vector<std::string>& keys);
 
+// When a rank entered and left one barrier, on the clock it reads.
+struct BarrierTimes {
+  double entered_s = 0, left_s = 0;
+};
+
+// Nobody leaves a barrier before everybody entered. Empties the keys of ranks whose times deny that
+// to each other: virtual machines restored from one snapshot name the same boot but do not share a
+// clock. By rank.
+void drop_contradicted_keys(const std::vector<BarrierTimes>& times, std::vector<std::string>& keys);
+
 // Collective. A rank with an injected clock, or one whose kernel does not tell its boot, gets a
 // domain of its own.
 ClockDomains find_clock_domains(const Comm& comm, const RankClock& clock);

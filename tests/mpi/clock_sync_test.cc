@@ -84,6 +84,13 @@ TEST(ClockDomains, RanksWithoutAKeyStandAlone) {
   EXPECT_THAT(domains.leaders, ElementsAre(0, 1, 2, 3));
 }
 
+// Ranks 0 and 1 overlap in the barrier; 2 and 3 claim one clock too, but 2 left 1 s before 3 came.
+TEST(ClockDomains, OneBootWithTwoClocksIsFoundOut) {
+  std::vector<std::string> keys = {"a", "a", "b", "b", "c", ""};
+  drop_contradicted_keys({{10, 13}, {12, 14}, {10, 13}, {14, 15}, {99, 99}, {1, 2}}, keys);
+  EXPECT_THAT(keys, ElementsAre("a", "a", "", "", "c", ""));
+}
+
 TEST(ClockSync, OneKernelIsOneDomainWithoutAnyError) {
   const Comm& world = mpi_world();
   const RankClock clock;
