@@ -189,6 +189,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   input.load.foreign_load = gathered.foreign_load;
   input.device_condition = gathered.device_condition;
   input.harness = gathered.harness;
+  input.clock = gathered.clock;
   if (verdict.state == PointState::measured) {
     input.timings = summarize(*gathered.times);
     input.ladder_stop = latency_stop(point, input.timings->layer.slowest_s.p50.value_or(0) * 1e6);

@@ -82,6 +82,8 @@ Json facts_json(const RankPoint& rank_point) {
           {"warmup", outcome.seconds.warmup},
           {"flush", outcome.seconds.flush},
           {"timed", outcome.seconds.measured},
+          {"align", rank_point.clock.align_s},
+          {"clock", clock_facts_json(rank_point.clock)},
           {"load_wall_s", outcome.load.wall_s},
           {"load_own_cpu_s", outcome.load.own_cpu_s},
           {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)},
@@ -119,6 +121,7 @@ void add_harness(HarnessSeconds& total, const Json& facts) {
   total.warmup = std::max(total.warmup, facts["warmup"].get<double>());
   total.flush = std::max(total.flush, facts["flush"].get<double>());
   total.measured = std::max(total.measured, facts["timed"].get<double>());
+  total.align = std::max(total.align, facts["align"].get<double>());
 }
 
 RankLoad load_of(const Json& facts, std::size_t rank) {
@@ -133,14 +136,17 @@ std::vector<double> flat_times(const RankPoint& rank_point) {
   std::vector<double> flat;
   if (!rank_point.outcome || !rank_point.outcome->measured) return flat;
   flat.reserve(rank_point.outcome->times.size() * kNumMeasures);
+  const RankClock& clock = rank_point.clock.reads;
   for (const StageTimes& times : rank_point.outcome->times) {
-    flat.insert(flat.end(), {times.begin_s, times.end_s, times.cpu_s});
+    flat.insert(flat.end(), {clock.at(times.begin_s), clock.at(times.end_s), times.cpu_s});
   }
   return flat;
 }
 
-TimingTable table_of(const RankPoint& rank_point, std::vector<double> values) {
+TimingTable table_of(const RankPoint& rank_point, const std::vector<AlignedClock>& clocks,
+                     std::vector<double> values) {
   const SweepPoint& point = rank_point.work->point;
+  put_on_common_axis(clocks, values);
   const double epoch_s = values.front();
   for (std::size_t i = 0; i < values.size(); i += kNumMeasures) {
     values[i] -= epoch_s;
@@ -159,6 +165,7 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
   if (world.rank() != 0) return point;
   bool all_measured = true;
   std::vector<RankLoad> loads;
+  std::vector<AlignedClock> clocks;
   point.check.verdict = CheckVerdict::passed;
   point.check.when = "before and after timing";
   point.check.tolerance = Oracle::tolerance(rank_point.work->point.dtype);
@@ -170,6 +177,7 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
     add_check(point, facts, rank);
     add_harness(point.harness, facts);
     loads.push_back(load_of(facts, rank));
+    clocks.push_back(aligned_clock(facts["clock"]));
     point.device_condition.push_back(facts["condition"]);
     if (facts["group"] == 0) {
       add_gemm(point.gemms.gate_up, facts, "gate_up");
@@ -178,7 +186,8 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
   }
   if (std::ranges::all_of(point.device_condition, &Json::is_null)) point.device_condition = nullptr;
   point.foreign_load = foreign_load(hosts, loads, num_online_cores());
-  if (all_measured) point.times = table_of(rank_point, std::move(values));
+  point.clock = clock_report(clocks);
+  if (all_measured) point.times = table_of(rank_point, clocks, std::move(values));
   return point;
 }
 

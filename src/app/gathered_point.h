@@ -12,7 +12,8 @@
 namespace epsweep {
 
 struct GatheredPoint {
-  // Rows: active_ranks(). Begin and end count from rank 0's first begin, on each host's own clock.
+  // Rows: active_ranks(). Begin and end count from rank 0's first begin, on the common axis: rank
+  // 0's clock, other clocks moved onto it within the bounds of `clock`.
   // Absent unless every rank measured.
   std::optional<TimingTable> times;
   int stop_signal = 0;
@@ -20,6 +21,7 @@ struct GatheredPoint {
   std::string check_problem;  // of the first rank that has one
   FfnGemms gemms;             // of group 0
   HarnessSeconds harness;
+  ClockReport clock;
   std::optional<double> foreign_load;
   Json device_condition = Json::array();  // by working rank; null where no device tells
 };

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <sstream>
 
 #include <fmt/format.h>
 
+#include "base/clock_map.h"
 #include "base/error.h"
 #include "base/text.h"
 
@@ -120,11 +122,39 @@ int parse_number(const std::string& text, const std::string& word) {
   return value;
 }
 
+// Within +-`limit`.
+double parse_real(const std::string& text, const std::string& word, double limit) {
+  double value = 0;
+  const auto [rest, error] = std::from_chars(word.data(), word.data() + word.size(), value);
+  if (error != std::errc() || rest != word.data() + word.size() || !(std::abs(value) <= limit)) {
+    throw ConfigError(
+        fmt::format("--inject {}: '{}' is not a number up to +-{:g}", text, word, limit));
+  }
+  return value;
+}
+
+// False for a word that is not about a slow_clock.
+bool read_clock_word(const std::string& text, const std::string& word, Fault& fault) {
+  constexpr double kMaxOffsetMs = 1e6;
+  if (fault.kind != FaultKind::slow_clock) return false;
+  if (word.starts_with("ep_size=")) {
+    throw ConfigError(fmt::format("--inject {}: a clock is slow at every EP size", text));
+  }
+  if (word.starts_with("offset_ms=")) {
+    fault.offset_ms = parse_real(text, word.substr(10), kMaxOffsetMs);
+  } else if (word.starts_with("drift_ppm=")) {
+    fault.drift_ppm = parse_real(text, word.substr(10), kMaxDriftPpm);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 const std::vector<std::string>& fault_names() {
   static const std::vector<std::string> names = {"swap_experts", "skip_expert", "drop_row",
-                                                 "check_error", "plan_seed"};
+                                                 "check_error",  "plan_seed",   "slow_clock"};
   return names;
 }
 
@@ -140,6 +170,7 @@ Fault parse_fault(const std::string& text) {
   Fault fault;
   fault.kind = static_cast<FaultKind>(found - fault_names().begin());
   for (std::string word; std::getline(words, word, ':');) {
+    if (read_clock_word(text, word, fault)) continue;
     if (word.starts_with("rank=")) {
       fault.rank = parse_number(text, word.substr(5));
     } else if (word.starts_with("ep_size=")) {
@@ -150,6 +181,17 @@ Fault parse_fault(const std::string& text) {
     }
   }
   return fault;
+}
+
+RankClock clock_with_faults(const std::vector<Fault>& faults, int world_rank) {
+  for (const Fault& fault : faults) {
+    if (fault.kind != FaultKind::slow_clock || fault.rank != world_rank) continue;
+    return {.source = ClockSource::injected,
+            .offset_s = -fault.offset_ms * 1e-3,
+            .drift_ppm = -fault.drift_ppm,
+            .origin_s = monotonic_s()};
+  }
+  return {};
 }
 
 std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rank_clock.h"
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
 #include "device/transport.h"
@@ -19,21 +20,30 @@ enum class FaultKind {
   drop_row,      // the last row of an exchange never arrives
   check_error,   // the check itself breaks
   plan_seed,     // the rank plans with another seed
+  slow_clock,    // the rank's clock is behind and loses time
 };
 
 struct Fault {
   FaultKind kind = FaultKind::swap_experts;
   int rank = 0;                // world rank it happens on
   std::optional<int> ep_size;  // only at this EP size
+  double offset_ms = 5;        // slow_clock: behind by this
+  double drift_ppm = 50;       // slow_clock: and losing this
 
   bool applies(int world_rank, int at_ep_size) const {
     return rank == world_rank && (!ep_size || *ep_size == at_ep_size);
   }
 };
 
-// "swap_experts:rank=1" or "drop_row:rank=3:ep_size=8". Throws ConfigError.
+// "swap_experts:rank=1", "drop_row:rank=3:ep_size=8" or
+// "slow_clock:rank=1:offset_ms=5:drift_ppm=50" (negative ones for a fast clock; of the whole run,
+// so without ep_size). Throws ConfigError.
 Fault parse_fault(const std::string& text);
 const std::vector<std::string>& fault_names();
+
+// What the rank reads as its clock, which is the host's unless a fault is about that; its drift
+// starts now.
+RankClock clock_with_faults(const std::vector<Fault>& faults, int world_rank);
 
 // The kernel itself unless one of the faults is about kernels; the backend outlives it.
 std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,

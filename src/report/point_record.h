@@ -11,6 +11,7 @@
 #include "costs/point_workload.h"
 #include "plan/ladder.h"
 #include "plan/plan.h"
+#include "report/clock_report.h"
 #include "report/gemm_json.h"
 #include "report/summary.h"
 
@@ -58,7 +59,7 @@ struct LoadFacts {
 
 // Where the program's own time went, slowest rank.
 struct HarnessSeconds {
-  double prepare = 0, check = 0, warmup = 0, flush = 0, measured = 0;
+  double prepare = 0, check = 0, warmup = 0, flush = 0, measured = 0, align = 0;
 };
 
 struct PointRecordInput {
@@ -76,6 +77,7 @@ struct PointRecordInput {
   std::string timings_file;  // relative to the run directory; empty for none
   LoadFacts load;
   HarnessSeconds harness;
+  std::optional<ClockReport> clock;  // of points that ran
   // Of every working rank's device right after the last timed iteration, see DeviceCondition; null
   // where no device tells.
   Json device_condition = nullptr;
