@@ -34,10 +34,13 @@ ClockMap clock_map(const ClockAlignment& only) {
 ClockMap clock_map(const ClockAlignment& before, const ClockAlignment& after) {
   const double length_s = after.own_s - before.own_s;
   EPS_EXPECT(length_s > 0, "clock alignments out of order");
+  constexpr double kMaxSlope = kMaxDriftPpm * 1e-6;
+  const double seen = (after.offset_s - before.offset_s) / length_s;
+  const double slope = std::clamp(seen, -kMaxSlope, kMaxSlope);
   return {.from_s = before.own_s,
           .to_s = after.own_s,
-          .offset_s = before.offset_s,
-          .slope = (after.offset_s - before.offset_s) / length_s,
+          .offset_s = before.offset_s + (seen - slope) * length_s / 2,
+          .slope = slope,
           .bound_s = std::max(before.bound_s, after.bound_s),
           .slope_bound = (before.bound_s + after.bound_s) / length_s};
 }

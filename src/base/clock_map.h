@@ -12,8 +12,8 @@ struct ClockAlignment {
   double bound_s = 0;   // the true offset is at most this far from it; 0: the same clock
 };
 
-// How fast two clocks may part without being measured, for bounds only: the most by which a Linux
-// kernel's discipline (NTP) changes the rate of a clock. Undisciplined ones differ by tens of ppm.
+// How fast two clocks may part; bounds rely on it. It is the most by which a Linux kernel's
+// discipline (NTP) changes the rate of a clock; undisciplined ones differ by tens of ppm.
 inline constexpr double kMaxDriftPpm = 500;
 
 // A line: common = own + offset_s + slope * (own - from_s). The default is the identity, which is
@@ -39,6 +39,9 @@ ClockMap clock_map(const ClockAlignment& only);
 // Interpolates between two alignments, the earlier one first; else RunError. If the drift between
 // them is constant, the error at a share w of the way is (1 - w) * error_before + w * error_after,
 // so at most the larger of the two bounds. A drift that changes in between adds to that unseen.
+// A slope beyond kMaxDriftPpm comes from errors over a short time and would stretch every duration:
+// the line is then turned around its middle to that slope. Errors stay between those of the two
+// ends, so the bound still holds.
 ClockMap clock_map(const ClockAlignment& before, const ClockAlignment& after);
 
 }  // namespace epsweep

@@ -80,7 +80,7 @@ TEST(SlowClock, IsReadFromTheCommandLine) {
   EXPECT_EQ(parse_fault("slow_clock").drift_ppm, 50);
   for (const char* bad :
        {"slow_clock:offset_ms=", "slow_clock:offset_ms=nan", "slow_clock:offset_ms=1e9",
-        "slow_clock:drift_ppm=501", "slow_clock:drift_ppm=5x", "slow_clock:rank=1:ep_size=2",
+        "slow_clock:drift_ppm=201", "slow_clock:drift_ppm=5x", "slow_clock:rank=1:ep_size=2",
         "slow_clock:us=5", "drop_row:offset_ms=5", "drop_row:drift_ppm=5"}) {
     EXPECT_THROW(parse_fault(bad), ConfigError) << bad;
   }

@@ -47,6 +47,22 @@ TEST(ClockMap, ErrorsOfBothEndsMix) {
   EXPECT_NEAR(map.common_s(102) - truth.common_s(102), 1e-6, 1e-12);  // 0.8 * 2 - 0.2 * 3
 }
 
+// 20 us of errors over 10 ms look like 2000 ppm: 500 are believed, around the middle.
+TEST(ClockMap, DriftThatNoClockHasIsNotBelieved) {
+  const ClockMap map = clock_map({.own_s = 100, .offset_s = 0.005, .bound_s = 10e-6},
+                                 {.own_s = 100.01, .offset_s = 0.00502, .bound_s = 10e-6});
+  EXPECT_NEAR(map.drift_ppm().value(), 500, 1e-9);
+  EXPECT_NEAR(map.drift_bound_ppm().value(), 2000, 1e-6);
+  EXPECT_NEAR(map.common_s(100.005) - 100.005, 0.00501, 1e-12);
+  EXPECT_NEAR(map.common_s(100) - 100, 0.0050075, 1e-12);
+  EXPECT_NEAR(map.common_s(100.01) - 100.01, 0.0050125, 1e-12);
+  EXPECT_EQ(map.bound_s, 10e-6);
+  const ClockMap down = clock_map({.own_s = 0, .offset_s = 0.005, .bound_s = 10e-6},
+                                  {.own_s = 0.01, .offset_s = 0.00498, .bound_s = 10e-6});
+  EXPECT_NEAR(down.drift_ppm().value(), -500, 1e-9);
+  EXPECT_NEAR(down.common_s(0.005) - 0.005, 0.00499, 1e-12);
+}
+
 TEST(ClockMap, OneAlignmentKnowsNoDrift) {
   const ClockMap map = clock_map(kBefore);
   EXPECT_DOUBLE_EQ(map.common_s(100), 100.005);
