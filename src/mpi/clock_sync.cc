@@ -198,8 +198,12 @@ ClockAlignment align_clocks(const Comm& comm, const ClockDomains& domains, const
     if (leader == 0) return {.own_s = clock.now_s(), .offset_s = 0, .bound_s = 0};
     return receive_alignment(comm, leader);
   }
+  PingPongLimits edge = limits;
+  const auto last_leader = static_cast<unsigned>(domains.num_domains() - 1);
+  const auto longest_path = static_cast<int>(std::bit_width(last_leader));
+  edge.max_s /= std::max(1, longest_path);
   const ClockAlignment alignment =
-      align_leader(comm, domains.leaders, static_cast<unsigned>(domain), clock, limits);
+      align_leader(comm, domains.leaders, static_cast<unsigned>(domain), clock, edge);
   if (leader == 0) return alignment;
   for (int rank = 0; rank < comm.size(); ++rank) {
     const bool member = domains.domain_of_rank[static_cast<std::size_t>(rank)] == domain;

@@ -37,10 +37,12 @@ void drop_contradicted_keys(const std::vector<BarrierTimes>& times, std::vector<
 // domain of its own.
 ClockDomains find_clock_domains(const Comm& comm, const RankClock& clock);
 
-// Of one ping-pong: at least min_rounds, then until max_rounds or max_s are reached.
+// An edge of the tree takes max_rounds, which is 1 ms on Ethernet. Where ranks wait for cores it
+// ends early, but not before min_rounds, when its share of max_s is used up; connecting is not
+// counted. The longer one looks, the shorter the shortest round trip.
 struct PingPongLimits {
-  int min_rounds = 8, max_rounds = 50;
-  double max_s = 2e-3;
+  int min_rounds = 4, max_rounds = 50;
+  double max_s = 20e-3;  // of the path from rank 0 to a leader, in equal shares
 };
 
 // Collective over the communicator the domains are of, without being a barrier. Leaders of domains
