@@ -11,6 +11,8 @@
 #include <optional>
 #include <system_error>
 
+#include <time.h>
+
 namespace epsweep {
 namespace {
 
@@ -45,6 +47,20 @@ std::array<double, n> receive(const Comm& comm, int from) {
                      MPI_STATUS_IGNORE),
             "clock alignment, receiving");
   return values;
+}
+
+// Until a message is there. Sleeps between looks, so that ranks whose turn has not come leave their
+// cores to the ping-pongs of others.
+void wait_for_turn(const Comm& comm, int from) {
+  constexpr long kFirstSleepNs = 20'000, kLongestSleepNs = 1'000'000;
+  int there = 0;
+  for (long sleep_ns = kFirstSleepNs;; sleep_ns = std::min(2 * sleep_ns, kLongestSleepNs)) {
+    check_mpi(MPI_Iprobe(from, kClockTag, comm.raw(), &there, MPI_STATUS_IGNORE),
+              "clock alignment, waiting");
+    if (there != 0) return;
+    const timespec pause{0, sleep_ns};
+    nanosleep(&pause, nullptr);
+  }
 }
 
 int receive_question(const Comm& comm, int from) {
@@ -90,11 +106,22 @@ RoundTrip ask_time(const Comm& comm, const RankClock& clock, int parent) {
   return trip;
 }
 
+// Makes the connection and waits until the parent is aligned itself.
+RoundTrip first_round_trip(const Comm& comm, const RankClock& clock, int parent) {
+  RoundTrip trip;
+  trip.asked_s = clock.now_s();
+  send_question(comm, kAskTime, parent);
+  wait_for_turn(comm, parent);
+  trip.parent_s = receive<1>(comm, parent)[0];
+  trip.answered_s = clock.now_s();
+  return trip;
+}
+
 RoundTrip shortest_round_trip(const Comm& comm, const RankClock& clock, int parent,
                               const PingPongLimits& limits) {
-  RoundTrip shortest = ask_time(comm, clock, parent);  // may have made the connection
+  RoundTrip shortest = first_round_trip(comm, clock, parent);
   const double end_s = shortest.answered_s + limits.max_s;
-  for (int round = 1; round < limits.max_rounds; ++round) {
+  for (int round = 0; round < limits.max_rounds; ++round) {
     const RoundTrip trip = ask_time(comm, clock, parent);
     if (trip.length_s() < shortest.length_s()) shortest = trip;
     if (round + 1 >= limits.min_rounds && trip.answered_s > end_s) break;
@@ -196,6 +223,7 @@ ClockAlignment align_clocks(const Comm& comm, const ClockDomains& domains, const
   const int leader = domains.leaders.at(static_cast<std::size_t>(domain));
   if (comm.rank() != leader) {
     if (leader == 0) return {.own_s = clock.now_s(), .offset_s = 0, .bound_s = 0};
+    wait_for_turn(comm, leader);
     return receive_alignment(comm, leader);
   }
   PingPongLimits edge = limits;
