@@ -224,11 +224,10 @@ Json make_point_record(const PointRecordInput& input) {
                     {"foreign_load", json_or_null(input.load.foreign_load)}};
   record["device_condition_before"] = input.device_condition_before;
   record["device_condition"] = input.device_condition;
-  record["harness_s"] = {{"prepare", input.harness.prepare},
-                         {"check", input.harness.check},
-                         {"warmup", input.harness.warmup},
-                         {"flush", input.harness.flush},
-                         {"measured", input.harness.measured}};
+  record["harness_s"] = {{"prepare", input.harness.prepare},   {"check", input.harness.check},
+                         {"warmup", input.harness.warmup},     {"flush", input.harness.flush},
+                         {"measured", input.harness.measured}, {"align", input.harness.align}};
+  record["clock"] = clock_report_json(input.clock);
   record["warnings"] = all_warnings(input);
   record["serving_memory"] = serving_memory_json(memory_of(input.point));
   record["ladder_stop"] = ladder_stop_json(input.ladder_stop);
@@ -264,6 +263,7 @@ Json record_formulas() {
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "
        "the busiest host; null below 0.5 s of CPU time, which 10 ms clock ticks cannot tell"},
+      {"clock", clock_report_formula()},
       {"metrics", std::move(metrics)},
   };
 }
