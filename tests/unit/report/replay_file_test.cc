@@ -80,92 +80,86 @@ struct Fault {
 
 const Json kGone = Json(Json::value_t::discarded);
 
-class ReplayFileFault : public ::testing::TestWithParam<Fault> {};
+const std::vector<Fault> kFaults = {
+    Fault{"/format", "other", "format: 'other' is not one of epsweep_replay"},
+    Fault{"/format", kGone, "has no 'format'"},
+    Fault{"/schema_version", "2.0", "schema_version: 2.0 is not readable, this build reads 1.x"},
+    Fault{"/tool", kGone, "has no 'tool'"},
+    Fault{"/tool", "", "tool: \"\" is not a text"},
+    Fault{"/points", Json::array(), "points: the list is empty"},
+    Fault{"/points/0/regim", "aligned",
+          "points[0]: unknown key 'regim', nearest valid key: 'regime'"},
+    Fault{"/points/0/regime", kGone, "points[0]: has no 'regime'"},
+    Fault{"/points/0/regime", "alined", "points[0].regime: 'alined' is not one of aligned"},
+    Fault{"/points/0/warmup", kGone, "points[0]: has no 'warmup'"},
+    Fault{"/points/0/ep_size", 0, "points[0].ep_size: 0 is not an integer from 1"},
+    Fault{"/points/0/ep_size", 1.5, "points[0].ep_size: 1.5 is not an integer"},
+    Fault{"/points/0/ep_size", 4,
+          "points[0].ranks: 2 entries of one group, 1 rank each, are not ep_size 4"},
+    Fault{"/points/0/ranks_per_row", 2, "2 ranks each, are not ep_size 2"},
+    Fault{"/points/0/ranks/1/rank", 0, "points[0].ranks[1].rank: rank 0 is there twice"},
+    Fault{"/points/0/ranks/1/rank", -1, "points[0].ranks[1].rank: -1 is not an integer from 0"},
+    Fault{"/points/0/ranks/1/group", 1, "points[0].ranks: 1 entries of one group"},
+    Fault{"/points/0/ranks/1/stages", Json::object(),
+          "points[0].ranks[1].stages: no stage has times"},
+    Fault{"/points/0/ranks/1/stages/disptch", durations({1, 1}),
+          "points[0].ranks[1].stages: unknown key 'disptch', nearest valid key: 'dispatch'"},
+    Fault{"/points/0/ranks/1/stages/combine", durations({1, 1}),
+          "points[0].ranks[1].stages: rank 1 has times of combine, dispatch, rank 0 of dispatch"},
+    Fault{"/points/0/ranks/1/stages/dispatch", spans({0}, {1}),
+          "points[0].ranks[1].stages.dispatch: 1 iterations, dispatch of rank 0 has 2"},
+    Fault{"/points/0/ranks/1/stages/dispatch", durations({1, 1}),
+          "points[0].ranks[1].stages.dispatch: durations of one rank and both ends of another"},
+    Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5}),
+          "points[0].ranks[1].stages.dispatch: 2 values in begin_s, 1 in end_s"},
+    Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5, 0.75}),
+          "points[0].ranks[1].stages.dispatch: iteration 1 (from 0) ends before it begins "
+          "(-0.25 s)"},
+    Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5, "x"}),
+          "points[0].ranks[1].stages.dispatch.end_s[1]: \"x\" is not a number"},
+    Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5, 1e300}),
+          "points[0].ranks[1].stages.dispatch.end_s: iteration 1 (from 0): 1e+300 is too large"},
+    Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array(), "end_s: the list is empty"},
+    Fault{"/points/0/ranks/1/stages/dispatch/end_s", kGone, "stages.dispatch: has no 'end_s'"},
+    Fault{"/points/0/ranks/1/stages/dispatch/duration_s", Json::array({1, 1}),
+          "stages.dispatch: has both duration_s and begin_s or end_s"},
+    Fault{"/points/0/ranks/0/stages", Json{{"dispatch", durations({1, -2e-6})}},
+          "stages.dispatch.duration_s: iteration 1 (from 0) lasts less than nothing (-2e-06 s)"},
+    Fault{"/points/0/ranks/0/clock/bound_s", -1, "points[0].ranks[0].clock.bound_s: is negative"},
+    Fault{"/points/0/ranks/0/clock/bound_s", kGone, "points[0].ranks[0].clock: has no 'bound_s'"},
+    Fault{"/points/0/ranks/0/clock/drift_ppm", 1, "clock: has a drift_ppm and no 'at_s'"},
+    Fault{"/points/0/ranks/0/bytes", Json{{"dispatch", {{"bytes", 1}, {"letter", "Z"}}}},
+          "points[0].ranks[0].bytes.dispatch.letter: 'Z' is not one of A"},
+    Fault{"/points/0/ranks/0/bytes", Json{{"combine", {{"bytes", 1}, {"letter", "A"}}}},
+          "points[0].ranks[0].bytes.combine: a stage without times"},
+    Fault{"/points/0/ranks/1/bytes", Json{{"dispatch", {{"bytes", 1}, {"letter", "A"}}}},
+          "points[0].ranks[1].bytes.dispatch: bytes of letter A, rank 0 has none"},
+    Fault{"/points/0/ranks/0/bytes", Json{{"dispatch", {{"bytes", 1}, {"letter", "A"}}}},
+          "points[0].ranks[1]: no bytes of dispatch, which rank 0 has"},
+    Fault{"/points/0/ranks/0/rows", -3, "points[0].ranks[0].rows: -3 is not an integer from 0"},
+    Fault{"/points/0/check", "maybe", "points[0].check: 'maybe' is not one of passed"},
+    Fault{"/points/0/expected_transport", "infiniband",
+          "points[0].expected_transport: 'infiniband'"},
+    Fault{"/points/0/expected_transport", Json{{"within_host", "shm"}},
+          "points[0].expected_transport: has no 'between_hosts'"},
+    Fault{"/points/0/transports", Json::array({{{"from", 0}, {"to", 9}, {"transport", "ib"}}}),
+          "points[0].transports[0].to: there is no rank 9"},
+    Fault{"/points/0/ranks", Json::array(), "points[0].ranks: the list is empty"}};
 
-TEST_P(ReplayFileFault, IsRefusedWithFileAndPath) {
-  Json json = good();
-  const Json::json_pointer place(GetParam().pointer);
-  if (GetParam().value.is_discarded()) {
-    json[place.parent_pointer()].erase(place.back());
-  } else {
-    json[place] = GetParam().value;
+TEST(ReplayFile, EveryFaultIsRefusedWithFileAndPath) {
+  for (const Fault& fault : kFaults) {
+    Json json = good();
+    const Json::json_pointer place(fault.pointer);
+    if (fault.value.is_discarded()) {
+      json[place.parent_pointer()].erase(place.back());
+    } else {
+      json[place] = fault.value;
+    }
+    EXPECT_THAT(error_of(to_json_line(json)),
+                AllOf(HasSubstr("x.json: "), HasSubstr(fault.message)))
+        << fault.pointer;
   }
-  EXPECT_THAT(error_of(to_json_line(json)),
-              AllOf(HasSubstr("x.json: "), HasSubstr(GetParam().message)));
 }
-
-INSTANTIATE_TEST_SUITE_P(
-    Every, ReplayFileFault,
-    ::testing::Values(
-        Fault{"/format", "other", "format: 'other' is not one of epsweep_replay"},
-        Fault{"/format", kGone, "has no 'format'"},
-        Fault{"/schema_version", "2.0",
-              "schema_version: 2.0 is not readable, this build reads 1.x"},
-        Fault{"/tool", kGone, "has no 'tool'"}, Fault{"/tool", "", "tool: \"\" is not a text"},
-        Fault{"/points", Json::array(), "points: the list is empty"},
-        Fault{"/points/0/regim", "aligned",
-              "points[0]: unknown key 'regim', nearest valid key: 'regime'"},
-        Fault{"/points/0/regime", kGone, "points[0]: has no 'regime'"},
-        Fault{"/points/0/regime", "alined", "points[0].regime: 'alined' is not one of aligned"},
-        Fault{"/points/0/warmup", kGone, "points[0]: has no 'warmup'"},
-        Fault{"/points/0/ep_size", 0, "points[0].ep_size: 0 is not an integer from 1"},
-        Fault{"/points/0/ep_size", 1.5, "points[0].ep_size: 1.5 is not an integer"},
-        Fault{"/points/0/ep_size", 4,
-              "points[0].ranks: 2 entries of one group, 1 rank each, are not ep_size 4"},
-        Fault{"/points/0/ranks_per_row", 2, "2 ranks each, are not ep_size 2"},
-        Fault{"/points/0/ranks/1/rank", 0, "points[0].ranks[1].rank: rank 0 is there twice"},
-        Fault{"/points/0/ranks/1/rank", -1, "points[0].ranks[1].rank: -1 is not an integer from 0"},
-        Fault{"/points/0/ranks/1/group", 1, "points[0].ranks: 1 entries of one group"},
-        Fault{"/points/0/ranks/1/stages", Json::object(),
-              "points[0].ranks[1].stages: no stage has times"},
-        Fault{"/points/0/ranks/1/stages/disptch", durations({1, 1}),
-              "points[0].ranks[1].stages: unknown key 'disptch', nearest valid key: 'dispatch'"},
-        Fault{
-            "/points/0/ranks/1/stages/combine", durations({1, 1}),
-            "points[0].ranks[1].stages: rank 1 has times of combine, dispatch, rank 0 of dispatch"},
-        Fault{"/points/0/ranks/1/stages/dispatch", spans({0}, {1}),
-              "points[0].ranks[1].stages.dispatch: 1 iterations, dispatch of rank 0 has 2"},
-        Fault{"/points/0/ranks/1/stages/dispatch", durations({1, 1}),
-              "points[0].ranks[1].stages.dispatch: durations of one rank and both ends of another"},
-        Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5}),
-              "points[0].ranks[1].stages.dispatch: 2 values in begin_s, 1 in end_s"},
-        Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5, 0.75}),
-              "points[0].ranks[1].stages.dispatch: iteration 1 (from 0) ends before it begins "
-              "(-0.25 s)"},
-        Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5, "x"}),
-              "points[0].ranks[1].stages.dispatch.end_s[1]: \"x\" is not a number"},
-        Fault{
-            "/points/0/ranks/1/stages/dispatch/end_s", Json::array({0.5, 1e300}),
-            "points[0].ranks[1].stages.dispatch.end_s: iteration 1 (from 0): 1e+300 is too large"},
-        Fault{"/points/0/ranks/1/stages/dispatch/end_s", Json::array(), "end_s: the list is empty"},
-        Fault{"/points/0/ranks/1/stages/dispatch/end_s", kGone, "stages.dispatch: has no 'end_s'"},
-        Fault{"/points/0/ranks/1/stages/dispatch/duration_s", Json::array({1, 1}),
-              "stages.dispatch: has both duration_s and begin_s or end_s"},
-        Fault{
-            "/points/0/ranks/0/stages", Json{{"dispatch", durations({1, -2e-6})}},
-            "stages.dispatch.duration_s: iteration 1 (from 0) lasts less than nothing (-2e-06 s)"},
-        Fault{"/points/0/ranks/0/clock/bound_s", -1,
-              "points[0].ranks[0].clock.bound_s: is negative"},
-        Fault{"/points/0/ranks/0/clock/bound_s", kGone,
-              "points[0].ranks[0].clock: has no 'bound_s'"},
-        Fault{"/points/0/ranks/0/clock/drift_ppm", 1, "clock: has a drift_ppm and no 'at_s'"},
-        Fault{"/points/0/ranks/0/bytes", Json{{"dispatch", {{"bytes", 1}, {"letter", "Z"}}}},
-              "points[0].ranks[0].bytes.dispatch.letter: 'Z' is not one of A"},
-        Fault{"/points/0/ranks/0/bytes", Json{{"combine", {{"bytes", 1}, {"letter", "A"}}}},
-              "points[0].ranks[0].bytes.combine: a stage without times"},
-        Fault{"/points/0/ranks/1/bytes", Json{{"dispatch", {{"bytes", 1}, {"letter", "A"}}}},
-              "points[0].ranks[1].bytes.dispatch: bytes of letter A, rank 0 has none"},
-        Fault{"/points/0/ranks/0/bytes", Json{{"dispatch", {{"bytes", 1}, {"letter", "A"}}}},
-              "points[0].ranks[1]: no bytes of dispatch, which rank 0 has"},
-        Fault{"/points/0/ranks/0/rows", -3, "points[0].ranks[0].rows: -3 is not an integer from 0"},
-        Fault{"/points/0/check", "maybe", "points[0].check: 'maybe' is not one of passed"},
-        Fault{"/points/0/expected_transport", "infiniband",
-              "points[0].expected_transport: 'infiniband'"},
-        Fault{"/points/0/expected_transport", Json{{"within_host", "shm"}},
-              "points[0].expected_transport: has no 'between_hosts'"},
-        Fault{"/points/0/transports", Json::array({{{"from", 0}, {"to", 9}, {"transport", "ib"}}}),
-              "points[0].transports[0].to: there is no rank 9"},
-        Fault{"/points/0/ranks", Json::array(), "points[0].ranks: the list is empty"}));
 
 TEST(ReplayFile, HostsMustBeKnownWhereALabelTellsThemApart) {
   Json json = good();
