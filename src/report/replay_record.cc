@@ -210,7 +210,6 @@ Json make_replay_record(const ReplayFile& file, const ReplayPoint& point) {
                    {"ranks_per_row", point.ranks_per_row}}},
                  {"num_groups", num_groups(point)},
                  {"ranks", ranks},
-                 {"order_bound_us", tables.rows.order_bound_s * 1e6},
                  {"layer", nullptr},
                  {"all_stages", nullptr},
                  {"stages", nullptr}};

@@ -23,25 +23,12 @@ std::int64_t count_of(const Json& record, const char* path) {
   return std::max<std::int64_t>(value->get<std::int64_t>(), 0);
 }
 
-// Two marks are ordered where they are further apart than both their bounds.
-double order_bound_s(const Json& record) {
-  const Json* bounds = find_value(record, "clock.bound_us_of_rank");
-  if (bounds == nullptr || !bounds->is_array() || count_of(record, "clock.domains") < 2) return 0;
-  double most_us = 0, second_us = 0;
-  for (const Json& bound : *bounds) {
-    const double bound_us = bound.is_number() ? bound.get<double>() : 0;
-    second_us = std::max(second_us, std::min(most_us, bound_us));
-    most_us = std::max(most_us, bound_us);
-  }
-  return (most_us + second_us) * 1e-6;
-}
-
 TableRows rows_of(const Json& record, const GroupLayout& layout) {
   TableRows rows;
   for (const int rank : active_ranks(layout)) {
     rows.group_of_row.push_back(layout.group_of_rank[static_cast<std::size_t>(rank)]);
   }
-  rows.order_bound_s = order_bound_s(record);
+  rows.order_bound_s = find_number(record, "all_stages.order_bound_us").value_or(0) * 1e-6;
   return rows;
 }
 
@@ -137,9 +124,10 @@ void put_over(Json& target, const Json& source) {
   for (const auto& [key, value] : source.items()) put_over(target[key], value);
 }
 
-// Of the arrays nothing tells which iterations were disturbed.
-void erase_disturbed(Json& part) {
+// What arrays do not tell: which iterations were disturbed, and how well clocks were aligned.
+void erase_stored_facts(Json& part) {
   if (!part.is_object() || !part.contains("pass")) return;
+  part.erase("order_bound_us");
   part["pass"].erase("disturbed_share");
   part["pass"].erase("undisturbed_p50_us");
 }
@@ -188,9 +176,9 @@ void replay_record(const RunData& run, Json& record) {
     computed.erase("layer");
     computed.erase("entry_skew_us");
   } else {
-    erase_disturbed(computed["layer"]);
+    erase_stored_facts(computed["layer"]);
   }
-  erase_disturbed(computed["all_stages"]);
+  erase_stored_facts(computed["all_stages"]);
   const Json stored = record;
   put_over(record, computed);
   put_warnings(times, record);

@@ -72,7 +72,7 @@ TEST(ReplayRecord, ClocksArePutOnOneAxis) {
   EXPECT_NEAR(exchange["skew_in_us"]["p50"].get<double>(), 5000, 0.5);  // 50 ppm of 10 ms
   EXPECT_NEAR(exchange["transfer_us"]["p50"].get<double>(), 32, 0.5);
   EXPECT_EQ(exchange["last_in_rank"], 1);
-  EXPECT_NEAR(record["order_bound_us"].get<double>(), 5, 1e-9);
+  EXPECT_NEAR(record["all_stages"]["order_bound_us"].get<double>(), 5, 1e-9);
 }
 
 TEST(ReplayRecord, ClocksThatCannotOrderSaySo) {
