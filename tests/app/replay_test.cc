@@ -56,6 +56,18 @@ TEST(Replay, OfARunEqualsWhatTheRunPrinted) {
   EXPECT_THAT(damaged.err, HasSubstr("0000.npy"));
 }
 
+// Of ranks whose clocks were aligned the bound decides who may be called last.
+TEST(Replay, OfARunWithTwoClocksEqualsIt) {
+  const TempDir dir;
+  const std::string experiment = dir.write("x.yaml", toy_experiment({"ep_sizes: [2]"}));
+  const ProgramResult run = run_on_ranks(
+      2, "run " + experiment + " --out " + dir.path("out") + " --inject slow_clock:rank=1");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_GT(records_of(dir.path("out"))[0]["all_stages"]["order_bound_us"], 0);
+  EXPECT_EQ(run_program("replay --json " + dir.path("out")).out,
+            run_program("report --json " + dir.path("out")).out);
+}
+
 TEST(Replay, ExitCodesOfFiles) {
   const TempDir dir;
   const std::string good = dir.write("good.json", replay_text_of("aligned", ""));
