@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/host_probe.h"
+#include "cpu/cpu_probes.h"
 #include "cpu/cpu_token_ops.h"
 
 namespace epsweep {
@@ -48,7 +49,7 @@ class ClockTimeline final : public Timeline {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options)
-      : options_(options), token_ops_(options.num_threads) {}
+      : options_(options), token_ops_(options.num_threads), probes_(options.num_threads) {}
 
   BackendInfo describe() const override {
     const std::int64_t memory_bytes =
@@ -86,10 +87,12 @@ class CpuBackend final : public Backend {
     }
   }
   TokenOps& token_ops() override { return token_ops_; }
+  Probes* probes() override { return &probes_; }
 
  private:
   BackendOptions options_;
   CpuTokenOps token_ops_;
+  CpuProbes probes_;
 };
 
 const bool registered = BackendCatalog::instance().add({.name = "cpu",
