@@ -42,20 +42,20 @@ std::int64_t CpuProbes::stream_bytes() const {
   return std::max(kSmallestStream, 2 * last_level_cache_bytes());
 }
 
-void CpuProbes::read(Lane&, const Buffer& from, std::int64_t bytes) {
-  EPS_EXPECT(bytes >= 0 && bytes % 16 == 0 && bytes <= from.bytes(), "no such range to read");
-  const auto* data = static_cast<const std::byte*>(from.data());
-  for_each_part(pool(), bytes, [&](std::int64_t begin, std::int64_t count) {
+void CpuProbes::read(Lane&, const Buffer& from, const BufferPart& part) {
+  EPS_EXPECT(holds(from, part), "no such range to read");
+  const auto* data = static_cast<const std::byte*>(from.data()) + part.begin;
+  for_each_part(pool(), part.bytes, [&](std::int64_t begin, std::int64_t count) {
     const auto* words = reinterpret_cast<const std::uint64_t*>(data + begin);
     checksum_ += sum_words(words, count / 8);
   });
 }
 
-void CpuProbes::copy(Lane&, Buffer& buffer, std::int64_t bytes) {
-  EPS_EXPECT(bytes >= 0 && bytes % 16 == 0 && 2 * bytes <= buffer.bytes(), "no such range to copy");
+void CpuProbes::copy(Lane&, Buffer& buffer, const BufferPart& part, std::int64_t to) {
+  EPS_EXPECT(holds(buffer, part) && holds(buffer, {to, part.bytes}), "no such range to copy");
   auto* data = static_cast<std::byte*>(buffer.data());
-  for_each_part(pool(), bytes, [&](std::int64_t begin, std::int64_t count) {
-    stream_copy(data + begin, data + bytes + begin, count);
+  for_each_part(pool(), part.bytes, [&](std::int64_t begin, std::int64_t count) {
+    stream_copy(data + part.begin + begin, data + to + begin, count);
   });
 }
 

@@ -15,8 +15,8 @@ class CpuProbes final : public Probes {
 
   // Twice the last level cache, and no less than 128 MiB.
   std::int64_t stream_bytes() const override;
-  void read(Lane& lane, const Buffer& from, std::int64_t bytes) override;
-  void copy(Lane& lane, Buffer& buffer, std::int64_t bytes) override;
+  void read(Lane& lane, const Buffer& from, const BufferPart& part) override;
+  void copy(Lane& lane, Buffer& buffer, const BufferPart& part, std::int64_t to) override;
   void nothing(Lane&) override {}
 
   // Of everything read so far: what keeps a compiler from leaving the reading out.

@@ -13,9 +13,9 @@ class CudaProbes final : public Probes {
   explicit CudaProbes(std::int64_t cache_bytes) : cache_bytes_(cache_bytes) {}
 
   std::int64_t stream_bytes() const override;
-  void read(Lane& lane, const Buffer& from, std::int64_t bytes) override;
+  void read(Lane& lane, const Buffer& from, const BufferPart& part) override;
   // The driver's own copy inside the device's memory.
-  void copy(Lane& lane, Buffer& buffer, std::int64_t bytes) override;
+  void copy(Lane& lane, Buffer& buffer, const BufferPart& part, std::int64_t to) override;
   void nothing(Lane& lane) override;
 
   // uint32 [kReadStreamWords]: what read_stream() left of the last read, zeros behind it; without

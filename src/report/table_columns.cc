@@ -105,7 +105,8 @@ TableLayout latency_layout() {
           "layer: us per layer, slowest rank inside each iteration; cpu: us it computed outside "
           "exchanges; /rank: "
           "ranks in "
-          "groups; GB/s of touched weights; slowest: world rank (how often)",
+          "groups; GB/s of touched weights; roof: ffn's % of its roofline; slowest: world rank "
+          "(how often)",
           {{{"layer p50"}, number("layer.slowest_us.p50")},
            {{"p90"}, number("layer.slowest_us.p90")},
            {{"p99"}, number("layer.slowest_us.p99")},
@@ -114,6 +115,7 @@ TableLayout latency_layout() {
            {{"tok/s/rank"}, number("metrics.tokens_per_s_per_rank")},
            {{"GFLOP/s/rank"}, number("metrics.ffn_gflop_per_s_per_rank")},
            {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
+           {{"roof %"}, percent("metrics.ffn_roofline_share")},
            {{"groups"}, plain("num_groups")},
            {{"idle"}, num_idle_text},
            {{"slowest"}, slowest_rank("layer")}}};

@@ -40,15 +40,15 @@ TEST(Streams, ReadingReachesEveryWord) {
   }
 }
 
-TEST(Streams, ProbesCopyTheFirstHalfOntoTheSecond) {
+TEST(Streams, ProbesCopyAPartAndReadTheCopy) {
   const std::vector<std::uint32_t> host = random_words(1024);
   Buffer buffer = make_device_buffer(2 * 4096);
   EPS_CUDA(cudaMemcpy(buffer.data(), host.data(), 4096, cudaMemcpyHostToDevice));
   CudaProbes probes(1 << 20);
   CudaLane lane;
-  probes.copy(lane, buffer, 4096);
+  probes.copy(lane, buffer, {0, 4096}, 4096);
   probes.nothing(lane);
-  probes.read(lane, buffer, 4096);
+  probes.read(lane, buffer, {4096, 4096});
   lane.synchronize();
   std::vector<std::uint32_t> copied(1024), read(kReadStreamWords);
   EPS_CUDA(cudaMemcpy(copied.data(), static_cast<const char*>(buffer.data()) + 4096, 4096,

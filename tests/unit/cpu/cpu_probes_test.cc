@@ -16,15 +16,16 @@ TEST(CpuProbes, ReadingReachesEveryWord) {
     const auto lane = backend->make_lane();
     // Three parts of 2 MiB, the last one short.
     const std::int64_t bytes = (std::int64_t{5} << 20) + 16;
-    Buffer buffer = backend->make_buffer(bytes + 8);
+    Buffer buffer = backend->make_buffer(bytes + 32);
+    const auto words = buffer.as<std::uint64_t>();
+    for (std::uint64_t& word : words) word = 99;  // in front and behind: not to be read
     std::uint64_t sum = 0;
     for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(bytes) / 8; ++i) {
-      buffer.as<std::uint64_t>()[i] = i * i + 1;
+      words[i + 2] = i * i + 1;
       sum += i * i + 1;
     }
-    buffer.as<std::uint64_t>()[static_cast<std::size_t>(bytes) / 8] = 99;  // not to be read
     CpuProbes probes(threads);
-    probes.read(*lane, buffer, bytes);
+    probes.read(*lane, buffer, {16, bytes});
     EXPECT_EQ(probes.checksum(), sum) << threads;
   }
 }
@@ -38,7 +39,7 @@ TEST(CpuProbes, CopiesTheFirstHalfOntoTheSecondAndNoFurther) {
   for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i % 251);
   const unsigned char behind = bytes[static_cast<std::size_t>(2 * half)];
   CpuProbes probes(2);
-  probes.copy(*lane, buffer, half);
+  probes.copy(*lane, buffer, {0, half}, half);
   for (std::size_t i = 0; i < static_cast<std::size_t>(half); ++i) {
     ASSERT_EQ(bytes[i], i % 251);
     ASSERT_EQ(bytes[static_cast<std::size_t>(half) + i], i % 251) << i;
@@ -57,9 +58,10 @@ TEST(CpuProbes, RefusesRangesThatAreNotThere) {
   const auto lane = backend->make_lane();
   Buffer buffer = backend->make_buffer(64);
   CpuProbes probes(1);
-  EXPECT_THROW(probes.read(*lane, buffer, 80), RunError);
-  EXPECT_THROW(probes.read(*lane, buffer, 24), RunError);
-  EXPECT_THROW(probes.copy(*lane, buffer, 48), RunError);
+  EXPECT_THROW(probes.read(*lane, buffer, {0, 80}), RunError);
+  EXPECT_THROW(probes.read(*lane, buffer, {8, 32}), RunError);
+  EXPECT_THROW(probes.copy(*lane, buffer, {0, 48}, 32), RunError);
+  EXPECT_THROW(probes.copy(*lane, buffer, {-16, 32}, 32), RunError);
 }
 
 }  // namespace
