@@ -82,6 +82,14 @@ TEST(RateClaims, DeclaredPeaksAllowNothing) {
   EXPECT_TRUE(worst_impossible(rate_claims(input)));
   input.point.weight_cache = WeightCache::warm;
   EXPECT_FALSE(worst_impossible(rate_claims(input)));
+  // Each dtype has its own peak; no source states one for fp32.
+  input.point.hardware->peak = {.bf16_tflops = 1, .fp8_tflops = 0.1e-3};
+  EXPECT_FALSE(worst_impossible(rate_claims(input)));
+  input.point.dtype = DType::fp8;
+  EXPECT_TRUE(worst_impossible(rate_claims(input)));
+  input.point.hardware->peak = {.bf16_tflops = 0.1e-3, .fp8_tflops = 0.1e-3};
+  input.point.dtype = DType::fp32;
+  EXPECT_FALSE(worst_impossible(rate_claims(input)));
 }
 
 // 8 remote rows of 32 bytes, 6 of them inside the domain: 96 and 32 bytes a rank in 10 us.
