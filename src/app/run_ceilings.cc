@@ -34,14 +34,14 @@ std::optional<double> smaller(const std::optional<double>& a, const std::optiona
   return std::min(*a, *b);
 }
 
-// Median over repetitions of the maximum over ranks: [rank][value], `count` of them from `first`.
-double slowest_median(const std::vector<double>& gathered, std::size_t values_per_rank,
-                      std::size_t first, std::size_t count) {
+// The maximum over ranks of every repetition: [rank][value], `count` of them from `first`.
+std::vector<double> slowest_rank_s(const std::vector<double>& gathered, std::size_t values_per_rank,
+                                   std::size_t first, std::size_t count) {
   std::vector<double> slowest(count, 0);
   for (std::size_t at = first; at < gathered.size(); at += values_per_rank) {
     for (std::size_t i = 0; i < count; ++i) slowest[i] = std::max(slowest[i], gathered[at + i]);
   }
-  return nearest_rank(slowest, 0.5);
+  return slowest;
 }
 
 // Of the ranks with the same device together; absent unless all have the rate.
@@ -141,15 +141,17 @@ void RunCeilings::measure_exchange(Backend& backend, Transport& transport, const
   took_.exchange_s += monotonic_s() - begin_s;
   if (gathered.empty()) return;
   const std::size_t repeats = times.count_seconds.size();
-  exchange.count_exchange_s = slowest_median(gathered, own.size(), 0, repeats);
+  exchange.count_exchange_s = nearest_rank(slowest_rank_s(gathered, own.size(), 0, repeats), 0.5);
   std::vector<ExchangeSample> samples;
   for (std::size_t rung = 0; rung < times.ladder.size(); ++rung) {
     const std::int64_t bytes = times.ladder[rung].bytes_per_peer;
-    const double seconds = slowest_median(gathered, own.size(), (rung + 1) * repeats, repeats);
+    const std::vector<double> seconds =
+        slowest_rank_s(gathered, own.size(), (rung + 1) * repeats, repeats);
     exchange.bytes_per_peer.push_back(bytes);
-    exchange.seconds.push_back(seconds);
-    samples.push_back(
-        {.remote_bytes = static_cast<double>(bytes * (place.ep_size - 1)), .seconds = seconds});
+    exchange.best_s.push_back(std::ranges::min(seconds));
+    exchange.median_s.push_back(nearest_rank(seconds, 0.5));
+    samples.push_back({.remote_bytes = static_cast<double>(bytes * (place.ep_size - 1)),
+                       .seconds = exchange.best_s.back()});
   }
   exchange.line = fit_exchange(samples);
 }

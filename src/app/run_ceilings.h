@@ -58,7 +58,8 @@ class RunCeilings {
   };
   struct Exchange {
     std::vector<std::int64_t> bytes_per_peer;  // [rungs]
-    std::vector<double> seconds;               // [rungs]
+    // [rungs], over repetitions; alpha and beta are of the best, as a ceiling is.
+    std::vector<double> best_s, median_s;
     std::optional<double> count_exchange_s;
     std::optional<ExchangeLine> line;
   };

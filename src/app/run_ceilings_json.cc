@@ -66,13 +66,14 @@ Json RunCeilings::json() const {
   Json rates = Json::array(), exchanges = Json::array();
   for (const auto& [ranks, together] : rates_) rates.push_back(rates_json(ranks, together));
   for (const auto& [key, exchange] : exchanges_) {
-    if (exchange.seconds.empty()) continue;  // a group of one exchanges nothing
+    if (exchange.best_s.empty()) continue;  // a group of one exchanges nothing
     const auto& [ep_size, mapping, groups, transport] = key;
     Json ladder = Json::array();
-    for (std::size_t rung = 0; rung < exchange.seconds.size(); ++rung) {
+    for (std::size_t rung = 0; rung < exchange.best_s.size(); ++rung) {
       ladder.push_back({{"bytes_per_peer", exchange.bytes_per_peer[rung]},
                         {"remote_bytes_per_rank", exchange.bytes_per_peer[rung] * (ep_size - 1)},
-                        {"seconds", exchange.seconds[rung]}});
+                        {"best_s", exchange.best_s[rung]},
+                        {"median_s", exchange.median_s[rung]}});
     }
     const bool fitted = exchange.line.has_value();
     exchanges.push_back(
