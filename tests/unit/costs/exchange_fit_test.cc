@@ -32,8 +32,8 @@ TEST(ExchangeFit, TwoSizesAreOnTheLine) {
   EXPECT_NEAR(line->beta_bytes_per_s, 1e9, 1);
 }
 
-// The largest exchange took 10 % longer. Of relative errors that is one among nine; unweighted least
-// squares would follow it and put alpha at -4 us.
+// The largest exchange took 10 % longer. Of relative errors that is one among nine; unweighted
+// least squares would follow it and put alpha at -4 us.
 TEST(ExchangeFit, SmallExchangesCountAsMuchAsLargeOnes) {
   std::vector<ExchangeSample> samples = ladder(10e-6, 1e9);
   samples.back().seconds *= 1.1;
