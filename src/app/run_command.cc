@@ -134,6 +134,7 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
   const int exit_code = run_points(coordinator);
   engine.close();
   if (world.rank() == 0) {
+    run_facts["ceilings"] = engine.ceilings().json();
     run_facts["finished_utc"] = utc_now();
     run_facts["exit_code"] = exit_code;
     results->finish(run_facts);
@@ -157,6 +158,8 @@ int run_in_world(const RunCommand& command, const Comm& world) {
     for (const std::string& fault : command.faults) settings.faults.push_back(parse_fault(fault));
     spec = load_on_rank(command, settings.faults, world.rank());
     plan = make_plan(spec);
+    settings.ceilings = spec.ceilings;
+    settings.kernels = spec.grouped_gemm;
     check_before_running(spec, plan, world.size());
   } catch (const ConfigError& error) {
     problem = error.what();

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "costs/point_ceilings.h"
 #include "costs/point_workload.h"
 #include "plan/ladder.h"
 #include "plan/plan.h"
@@ -20,7 +21,7 @@ namespace epsweep {
 // "major.minor" of run.json and of every record. A reader refuses another major.
 inline constexpr std::string_view kSchemaVersion = "2.0";
 
-// Only `measured` carries times and metrics: in every other state they are null.
+// `measured` and `impossible` carry times and metrics: in every other state they are null.
 enum class PointState {
   measured,    // timed, and its check passed
   empty,       // ran with zero tokens everywhere: nothing to measure, not to be compared
@@ -28,11 +29,17 @@ enum class PointState {
   stopped,     // a limit ended the sweep before it
   failed,      // ran and went wrong, or its check found wrong values
   unverified,  // its check could not finish
+  impossible,  // its check passed, but a rate is above a ceiling: not to be compared
 };
-inline const std::vector<std::string> kPointStateNames = {"measured", "empty",  "skipped",
-                                                          "stopped",  "failed", "unverified"};
+inline const std::vector<std::string> kPointStateNames = {
+    "measured", "empty", "skipped", "stopped", "failed", "unverified", "impossible"};
 inline const std::string& to_string(PointState state) {
   return kPointStateNames[static_cast<std::size_t>(state)];
+}
+
+// Whether a point in this state was timed, and its check passed.
+inline bool has_times(PointState state) {
+  return state == PointState::measured || state == PointState::impossible;
 }
 
 enum class CheckVerdict { passed, failed, unfinished };
@@ -71,10 +78,11 @@ struct PointRecordInput {
   std::optional<PointWorkload> workload;  // absent where the point never got that far
   std::optional<FfnGemms> gemms;
   std::optional<CheckResult> check;
-  // Rows of its timing table are the ranks in groups, in world order. Required for `measured`,
-  // left out of the record in every other state.
+  // Rows of its timing table are the ranks in groups, in world order. Required for `measured` and
+  // `impossible`, left out of the record in every other state.
   std::optional<PointSummary> timings;
   std::string timings_file, chains_file;  // relative to the run directory; empty for none
+  std::optional<PointCeilings> ceilings;  // absent where none were measured
   LoadFacts load;
   HarnessSeconds harness;
   // Of every working rank's device before the first and right after the last timed iteration, see
