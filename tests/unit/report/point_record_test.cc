@@ -191,7 +191,7 @@ TEST(PointRecord, RooflineIsOfTheRankSlowestInItsExperts) {
   EXPECT_TRUE(written_and_read(input)["ffn_roofline"].is_null());
   TimingTable times = even_times(2, 20, 10e-6);
   for (int i = 0; i < 20; ++i) times.at(1, i, 0, Stage::expert_ffn, Measure::end_s) += 20e-6;
-  input.timings = summarize(times);
+  input.timings = testing::even_summary(times, 90e-6);
   input.ceilings =
       PointCeilings{.ranks = {{.flop_per_s = 9e9, .read_bytes_per_s = 9e9},
                               {.flop_per_s = 1.024e9, .read_bytes_per_s = 0.3584e9}},
