@@ -25,6 +25,7 @@ enum class Stream : std::uint64_t {
   test = 8,
   placement = 9,
   selection_bias = 10,
+  simulation = 20,
 };
 
 // A position in the family of streams: SplitMix64 started at `state`, with random access.

@@ -92,7 +92,7 @@ void put_times(const PointRecordInput& input, Json& record) {
                           "metrics", "timings_file", "chains_file"}) {
     record[key] = nullptr;
   }
-  if (input.state != PointState::measured) return;
+  if (!has_times(input.state)) return;
   const std::vector<int> world_ranks = active_ranks(input.layout);
   const PointSummary& timings = *input.timings;
   record["layer"] = layer_json(timings, world_ranks);
@@ -120,7 +120,7 @@ std::vector<std::string> all_warnings(const PointRecordInput& input) {
     const std::vector<std::string>& more = input.workload->placement_score->warnings;
     warnings.insert(warnings.end(), more.begin(), more.end());
   }
-  if (input.state != PointState::measured) return warnings;
+  if (!has_times(input.state)) return warnings;
   const std::vector<std::string> of_times = time_warnings(*input.timings);
   warnings.insert(warnings.end(), of_times.begin(), of_times.end());
   return warnings;
@@ -132,15 +132,18 @@ std::optional<ServingMemory> memory_of(const SweepPoint& point) {
 }
 
 void expect_consistent(const PointRecordInput& input) {
-  if (input.state != PointState::measured) {
+  if (!has_times(input.state)) {
     EPS_EXPECT(!input.reason.empty() || input.state == PointState::empty,
                "a point that was not measured needs a reason");
     return;
   }
   EPS_EXPECT(input.timings.has_value() && input.workload.has_value(),
              "a measured point needs its times and its workload");
-  EPS_EXPECT(input.check.has_value() && input.check->verdict == CheckVerdict::passed,
+  const bool measured = input.state == PointState::measured;
+  EPS_EXPECT(!measured || (input.check && input.check->verdict == CheckVerdict::passed),
              "a measured point needs a passed check");
+  EPS_EXPECT(measured || (input.check && input.check->verdict == CheckVerdict::not_run),
+             "a simulated point has nothing to check");
   EPS_EXPECT(input.timings->ffn_p50_s_of_rank.size() == active_ranks(input.layout).size(),
              "times are not of the ranks in groups");
 }

@@ -32,8 +32,14 @@ struct Section {
   int num_unfinished = 0;  // runs that did not get to their end
 };
 
-bool is_measured(const TableRow& row) {
-  return find_text(*row.record, "state") == "measured";
+// Measured or simulated; those never meet in one section, as runs have an identity.
+bool has_times(const TableRow& row) {
+  const std::string state = find_text(*row.record, "state");
+  return state == "measured" || state == "simulated";
+}
+
+bool is_simulated(const TableRow& row) {
+  return find_text(*row.record, "state") == "simulated";
 }
 
 // The whole shape takes part: a changed model under an old name is another model.
@@ -154,6 +160,9 @@ std::string mark_lines(const std::vector<TableRow>& rows) {
     }
   }
   std::string text;
+  if (std::ranges::any_of(rows, is_simulated)) {
+    text += "S simulated: a virtual clock and declared costs; nothing was measured or checked\n";
+  }
   if (!crowded.empty()) {
     text += fmt::format("! more ranks than cores ({}): timings not fit for comparison\n",
                         join(std::vector<std::string>(crowded.begin(), crowded.end())));
@@ -195,7 +204,7 @@ std::string notes_text(const std::vector<TableRow>& rows, const std::vector<Axis
   std::string unmeasured, warnings;
   for (const TableRow& row : rows) {
     const std::string label = row_label(row, varying);
-    if (!is_measured(row)) {
+    if (!has_times(row)) {
       unmeasured += fmt::format("  {}: {}: {}\n", label, find_text(*row.record, "state"),
                                 find_text(*row.record, "reason"));
     }
@@ -215,7 +224,7 @@ std::string group_text(Group group) {
   const VaryingAxes axes = split_axes(group.rows);
   sort_rows(axes.varying, group.rows);
   std::vector<TableRow> measured;
-  std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(measured), is_measured);
+  std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(measured), has_times);
   std::string text = heading(group.rows.front(), axes) + mark_lines(measured);
   if (!measured.empty()) {
     for (const TableLayout& layout : table_layouts()) {
