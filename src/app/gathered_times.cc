@@ -1,5 +1,7 @@
 #include "app/gathered_times.h"
 
+#include <algorithm>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -45,6 +47,13 @@ std::vector<double> disturbed(const RankPoint& rank_point) {
   return flat;
 }
 
+// One value on a rank that measured.
+std::vector<double> mark_bound(const RankPoint& rank_point) {
+  const RankOutcome* outcome = measured_outcome(rank_point);
+  if (outcome == nullptr) return {};
+  return {outcome->aligned.facts.mark_bound_s};
+}
+
 // Those facts are the same on all ranks but for what disturbed them.
 PassFactsOfRanks facts_of(const PassFacts& own, std::span<const double> disturbed,
                           std::size_t begin, std::size_t stride) {
@@ -67,8 +76,15 @@ void count_from(double epoch_s, std::vector<double>& values, std::size_t stride)
   }
 }
 
-TableRows rows_of(const GroupLayout& layout) {
+// Of two ranks both clocks may be off, so the two worst ones together.
+double order_bound_s(std::vector<double> bounds_s) {
+  std::ranges::sort(bounds_s, std::greater());
+  return bounds_s.size() < 2 ? 0 : bounds_s[0] + bounds_s[1];
+}
+
+TableRows rows_of(const GroupLayout& layout, std::vector<double> bounds_s) {
   TableRows rows;
+  rows.order_bound_s = order_bound_s(std::move(bounds_s));
   for (const int rank : active_ranks(layout)) {
     rows.group_of_row.push_back(layout.group_of_rank[static_cast<std::size_t>(rank)]);
   }
@@ -81,6 +97,7 @@ std::optional<GatheredTimes> gather_times(const Comm& world, const RankPoint& ra
   std::vector<double> stages = world.gather(std::span<const double>(flat_stages(rank_point)), 0);
   std::vector<double> chains = world.gather(std::span<const double>(flat_chains(rank_point)), 0);
   const std::vector<double> flags = world.gather(std::span<const double>(disturbed(rank_point)), 0);
+  std::vector<double> bounds = world.gather(std::span<const double>(mark_bound(rank_point)), 0);
   const bool all = world.all_min(!rank_point.work || measured_outcome(rank_point) ? 1 : 0) == 1;
   if (world.rank() != 0 || !all) return std::nullopt;
   const RankOutcome& own = *measured_outcome(rank_point);
@@ -95,7 +112,7 @@ std::optional<GatheredTimes> gather_times(const Comm& world, const RankPoint& ra
       .stages = {num_rows, aligned.num_iterations, rank_point.work->point.layers,
                  std::move(stages)},
       .chains = {num_rows, chained.num_iterations, own.chained.chain_layers, std::move(chains)},
-      .rows = rows_of(rank_point.layout),
+      .rows = rows_of(rank_point.layout, std::move(bounds)),
       .aligned = facts_of(aligned, flags, 0, stride),
       .chained = facts_of(chained, flags, num_aligned, stride)};
 }

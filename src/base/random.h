@@ -25,6 +25,7 @@ enum class Stream : std::uint64_t {
   test = 8,
   placement = 9,
   selection_bias = 10,
+  order = 11,
   simulation = 20,
 };
 

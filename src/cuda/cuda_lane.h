@@ -20,7 +20,6 @@ class CudaLane final : public Lane {
   void begin_capture() override;
   std::unique_ptr<Replay> end_capture() override;
 
-  bool is_capturing() const { return capturing_; }
   // NVTX ranges of the enqueuing thread; profilers carry them over to the kernels.
   void begin_range(const char* name) override { nvtxRangePushA(name); }
   void end_range() override { nvtxRangePop(); }
@@ -28,7 +27,6 @@ class CudaLane final : public Lane {
 
  private:
   StreamHandle stream_;
-  bool capturing_ = false;
 };
 
 // Every lane of this backend is a CudaLane.
@@ -36,14 +34,13 @@ inline cudaStream_t stream_of(Lane& lane) {
   return static_cast<CudaLane&>(lane).stream();
 }
 
-// All events exist from the start. Times are event distances from mark 0, whose place on the host's
-// clock is the reading of start(): differences between marks are the device's own (half a
-// microsecond), their place on the host's clock is early by the launch delay of mark 0. In a
-// capture marks become event nodes, which every replay records anew.
+// All events exist from the start. Times are event distances from an event of start(), whose place
+// is between two readings of the host's clock: differences between marks are the device's own (half
+// a microsecond), their place on the host's clock is known to half the distance of the readings.
 class EventTimeline final : public Timeline {
  public:
   explicit EventTimeline(int num_marks);
-  void start() override;
+  double start(Lane& lane) override;
   void mark(Lane& lane, MarkId id) override;
   void wait(Lane& lane, MarkId id) override;
   double at(MarkId id) const override;
@@ -51,6 +48,7 @@ class EventTimeline final : public Timeline {
 
  private:
   std::vector<EventHandle> events_;
+  EventHandle origin_ = make_timed_event();
   double origin_s_ = 0;
 };
 

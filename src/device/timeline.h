@@ -11,9 +11,13 @@ using MarkId = int;
 class Timeline {
  public:
   virtual ~Timeline() = default;
-  // Before marks are set whose times are to be read: says where mark 0 stands on the host's clock.
-  // Marks that a replay sets cannot say it.
-  virtual void start() {}
+  // Before marks whose times are to be read, with an idle lane: finds out where the device's times
+  // stand on the host's clock. Returns by how many seconds at() may be off there; differences
+  // between marks are not.
+  virtual double start(Lane& lane) {
+    static_cast<void>(lane);
+    return 0;
+  }
   // Costs well under 1 us; neither allocates nor blocks.
   virtual void mark(Lane& lane, MarkId id) = 0;
   // Work enqueued on the lane from now on runs after the mark was passed.

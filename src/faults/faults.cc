@@ -181,7 +181,7 @@ Fault parse_fault(const std::string& text) {
   Fault fault;
   fault.kind = static_cast<FaultKind>(found - fault_names().begin());
   for (std::string word; std::getline(words, word, ':');) read_parameter(text, word, fault);
-  if (fault.kind == FaultKind::delay && fault.delay.us == 0) {
+  if (fault.kind == FaultKind::delay && (fault.delay.us == 0 || !fault.delay.stage)) {
     throw ConfigError(fmt::format("--inject {}: a delay needs stage=NAME and us=N", text));
   }
   return fault;

@@ -25,7 +25,7 @@ enum class FaultKind {
 
 // Of `delay`.
 struct Delay {
-  Stage stage = Stage::router;
+  std::optional<Stage> stage;
   DelayPlace place = DelayPlace::before;
   std::int64_t us = 0;
   // Iterations i with i % every == first; with `every` 0 the one iteration `first`.

@@ -1,5 +1,7 @@
 #include "pipeline/timed_passes.h"
 
+#include <algorithm>
+
 #include "base/chain_shape.h"
 #include "base/host_probe.h"
 
@@ -74,9 +76,9 @@ int AlignedPass::warm_up() {
 
 // A device that idles when a stage is enqueued would show how fast the host enqueues: it is kept
 // busy by the transport's own alignment meanwhile.
-void AlignedPass::run(int iteration) {
+double AlignedPass::run(int iteration) {
   Lane& lane = context_.pipeline.lane();
-  timeline_->start();
+  const double bound_s = timeline_->start(lane);
   MarkId mark = 0;
   for (int layer = 0; layer < context_.work.point.layers; ++layer) {
     for (int s = 0; s < kNumStages; ++s) {
@@ -92,12 +94,13 @@ void AlignedPass::run(int iteration) {
     }
   }
   lane.synchronize();
+  return bound_s;
 }
 
 AlignedTimes AlignedPass::measure() {
   AlignedTimes result;
   run_iterations(context_, "timed stages", result.facts, [&](int iteration) {
-    run(iteration);
+    result.facts.mark_bound_s = std::max(result.facts.mark_bound_s, run(iteration));
     double sum_s = 0;
     for (MarkId mark = 0; mark < context_.work.point.layers * kNumStages * kMarksOfStage;
          mark += kMarksOfStage) {
@@ -122,9 +125,9 @@ int ChainedPass::warm_up() {
   return facts.stop_signal;
 }
 
-void ChainedPass::run(int iteration) {
+double ChainedPass::run(int iteration) {
   Lane& lane = context_.pipeline.lane();
-  timeline_->start();
+  const double bound_s = timeline_->start(lane);
   MarkId mark = 0;
   for (int position = 0; position < chain_layers_; ++position) {
     const int layer = position % context_.work.point.layers;
@@ -133,6 +136,7 @@ void ChainedPass::run(int iteration) {
     timeline_->mark(lane, mark++);
   }
   lane.synchronize();
+  return bound_s;
 }
 
 void ChainedPass::run_layer(int iteration, int layer) {
@@ -149,7 +153,7 @@ ChainedTimes ChainedPass::measure() {
   ChainedTimes result;
   result.chain_layers = chain_layers_;
   run_iterations(context_, "timed chains of layers", result.facts, [&](int iteration) {
-    run(iteration);
+    result.facts.mark_bound_s = std::max(result.facts.mark_bound_s, run(iteration));
     for (MarkId mark = 0; mark < chain_layers_ * kMarksOfLayer; mark += kMarksOfLayer) {
       result.times.push_back({.begin_s = timeline_->at(mark), .end_s = timeline_->at(mark + 1)});
     }

@@ -41,6 +41,8 @@ struct PassFacts {
   std::optional<double> precision;  // relative_precision() of the slowest ranks' whole iterations
   std::vector<Disturbance> disturbed;  // [iterations]
   int stop_signal = 0;                 // agreed by all ranks
+  double mark_bound_s = 0;  // times of marks may be off so much on the host's clock, not between
+                            // each other
   double flush_s = 0;
 };
 
@@ -69,7 +71,8 @@ class AlignedPass {
   AlignedTimes measure();
 
  private:
-  void run(int iteration);
+  // Returns the timeline's bound.
+  double run(int iteration);
 
   PassContext context_;
   std::unique_ptr<Timeline> timeline_;
@@ -89,7 +92,7 @@ class ChainedPass {
   ChainedTimes measure();
 
  private:
-  void run(int iteration);
+  double run(int iteration);
   void run_layer(int iteration, int layer);
 
   PassContext context_;

@@ -1,12 +1,14 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "plan/plan_order.h"
 
 namespace epsweep {
 namespace {
@@ -30,12 +32,28 @@ void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepP
             point.transport = transport;
             point.exchange_unit = unit;
             point.launch = launch;
-            point.index = static_cast<int>(points.size());
             points.push_back(point);
           }
         }
       }
     }
+  }
+}
+
+// Without repeats in the order of the file; see shuffled_series().
+void append_repeat(const SweepSpec& spec, const std::vector<SweepPoint>& repeat,
+                   std::vector<SweepPoint>& points) {
+  RepeatShape shape{.num_outer = spec.mapping.size() * spec.dtype.size() *
+                                 spec.grouped_gemm.size() * spec.ep_sizes.size(),
+                    .num_loads = spec.concurrency.size(),
+                    .num_inner = 1};
+  shape.num_inner = repeat.size() / (shape.num_outer * shape.num_loads);
+  std::vector<std::size_t> order(repeat.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  if (spec.repeats > 1) order = shuffled_series(shape, spec.seed, repeat.front().repeat);
+  for (const std::size_t position : order) {
+    points.push_back(repeat[position]);
+    points.back().index = static_cast<int>(points.size()) - 1;
   }
 }
 
@@ -93,6 +111,7 @@ Plan make_plan(const SweepSpec& spec) {
   Plan plan;
   SweepPoint point = fixed_part(spec);
   for (point.repeat = 0; point.repeat < spec.repeats; ++point.repeat) {
+    std::vector<SweepPoint> repeat;
     for (const Mapping mapping : spec.mapping) {
       for (const DType dtype : spec.dtype) {
         for (const std::string& grouped_gemm : spec.grouped_gemm) {
@@ -103,12 +122,13 @@ Plan make_plan(const SweepSpec& spec) {
               point.grouped_gemm = grouped_gemm;
               point.ep_size = ep_size;
               point.concurrency = concurrency;
-              append_variants(spec, point, plan.points);
+              append_variants(spec, point, repeat);
             }
           }
         }
       }
     }
+    append_repeat(spec, repeat, plan.points);
   }
   Fingerprint fingerprint;
   for (const char c : to_json_line(sweep_spec_json(spec))) {

@@ -13,6 +13,7 @@
 #include "report/ladder_lines.h"
 #include "report/record_access.h"
 #include "report/table_columns.h"
+#include "report/verdict_lines.h"
 
 namespace epsweep {
 namespace {
@@ -231,7 +232,7 @@ std::string group_text(Group group) {
       text += table_text(layout, axes.varying, measured);
     }
   }
-  return text + choice_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
+  return text + verdict_text(measured, axes.varying) + choice_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
          ladder_text(group.rows, axes.varying);
 }
 

@@ -66,5 +66,26 @@ TEST(ParseFault, ReadsKindRankAndEpSize) {
   }
 }
 
+TEST(ParseFault, DelaysHaveAStageATimeAndIterations) {
+  const Fault late = parse_fault("delay:rank=5:stage=dispatch:us=20000");
+  EXPECT_EQ(delay_us({late}, 7, Stage::dispatch, DelayPlace::before), 20'000);
+  EXPECT_EQ(delay_us({late}, 7, Stage::dispatch, DelayPlace::inside), 0);
+  EXPECT_EQ(delay_us({late}, 7, Stage::combine, DelayPlace::before), 0);
+  EXPECT_EQ(delay_us({late, late}, 7, Stage::dispatch, DelayPlace::before), 40'000);
+  const Fault turns = parse_fault("delay:stage=router:us=5:place=inside:every=3:first=1");
+  for (const int iteration : {0, 1, 2, 3, 4}) {
+    EXPECT_EQ(delay_us({turns}, iteration, Stage::router, DelayPlace::inside),
+              iteration % 3 == 1 ? 5 : 0);
+  }
+  const Fault spike = parse_fault("delay:stage=router:us=5:every=0:first=2");
+  EXPECT_EQ(delay_us({spike}, 2, Stage::router, DelayPlace::before), 5);
+  EXPECT_EQ(delay_us({spike}, 4, Stage::router, DelayPlace::before), 0);
+  for (const char* bad : {"delay", "delay:us=5", "delay:stage=router", "delay:stage=rooter:us=5",
+                          "delay:stage=router:us=0", "delay:stage=router:us=5:place=after",
+                          "drop_row:us=5", "delay:stage=router:us=5:evry=2"}) {
+    EXPECT_THROW(parse_fault(bad), ConfigError) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace epsweep

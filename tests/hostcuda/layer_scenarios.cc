@@ -34,6 +34,8 @@ std::string label(const SweepPoint& point) {
          (point.launch == Launch::graph ? " graph" : "");
 }
 
+constexpr int kMarksOfLayer = 2 * kNumStages;
+
 // One rank's engine for a point, from the weights to the transport.
 class Engine {
  public:
@@ -45,14 +47,12 @@ class Engine {
         transport_(point.transport, group_),
         pipeline_(work_, *backend_, *transport_, weights_),
         oracle_(work_),
-        timeline_(backend_->make_timeline(point.layers * LayerPipeline::marks_per_layer())) {
+        timeline_(backend_->make_timeline(point.layers * kMarksOfLayer)) {
     pipeline_.warm_kernels();
   }
 
   LayerPipeline& pipeline() { return pipeline_; }
-  void run_layer(int layer) {
-    pipeline_.run_layer(layer, *timeline_, layer * LayerPipeline::marks_per_layer());
-  }
+  void run_layer(int layer) { pipeline_.run_layer(layer); }
 
   // Each of three readings comes first in its turn, when it must wait for the layer by itself.
   std::string problem_of_reading(int layer, const std::vector<float>& output,
@@ -100,9 +100,16 @@ class Engine {
     std::string problem;
     weights_.flush_from_caches();
     if (hostcuda::num_queued() != 0) problem = "a flush of caches that was not waited for";
-    for (int layer = 0; layer < work_.point.layers; ++layer) run_layer(layer);
+    timeline_->start(pipeline_.lane());
+    MarkId marks = 0;
+    for (int layer = 0; layer < work_.point.layers; ++layer) {
+      for (int stage = 0; stage < kNumStages; ++stage) {
+        timeline_->mark(pipeline_.lane(), marks++);
+        pipeline_.run_stage(layer, static_cast<Stage>(stage));
+        timeline_->mark(pipeline_.lane(), marks++);
+      }
+    }
     pipeline_.wait();
-    const int marks = work_.point.layers * LayerPipeline::marks_per_layer();
     for (MarkId mark = 1; mark < marks; ++mark) {
       if (timeline_->at(mark) < timeline_->at(mark - 1)) problem = "times that run backwards";
     }
@@ -113,6 +120,8 @@ class Engine {
     std::string problem;
     const RunnerHooks hooks{
         .all_max = [this](int value) { return static_cast<int>(group_.comm().all_max(value)); },
+        .all_max_s = [this](std::span<double> values) { group_.comm().all_max(values); },
+        .align = [this] { group_.comm().barrier(); },
         // Asked before every iteration, which starts with nothing under way.
         .stop_wish =
             [&problem] {
@@ -120,7 +129,8 @@ class Engine {
               return 0;
             },
         .enter_phase = [](const std::string&) {},
-        .before_oracle = [] {}};
+        .before_oracle = [] {},
+        .delay = {}};
     const RankOutcome outcome = run_point(work_, *backend_, *transport_, weights_, hooks);
     for (const OracleResult& check : {outcome.check_before, outcome.check_after}) {
       if (!check.passed()) problem = check.problem.value_or(check.unfinished.value_or(""));

@@ -73,10 +73,9 @@ inline LayerOutputs run_layers(const SweepPoint& point, int ep_rank, Transport& 
   ExpertWeights weights = prepare_weights(outputs.work, backend, make_gemm);
   LayerPipeline pipeline(outputs.work, backend, transport, weights);
   pipeline.warm_kernels();
-  const auto timeline = backend.make_timeline(LayerPipeline::marks_per_layer());
   for (int layer = 0; layer < point.layers; ++layer) {
     pipeline.poison();
-    pipeline.run_layer(layer, *timeline, 0);
+    pipeline.run_layer(layer);
     outputs.counts_match = outputs.counts_match && pipeline.counts_match_plan(layer);
     outputs.of_layer.push_back(pipeline.output());
     outputs.own_choice.push_back(pipeline.own_choice());

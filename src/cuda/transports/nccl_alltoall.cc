@@ -1,6 +1,7 @@
 // Exchange by ncclAlltoAll: the same number of rows for every pair of ranks, used or not.
 #include "base/error.h"
 #include "cuda/cuda_lane.h"
+#include "cuda/nccl_alignment.h"
 #include "cuda/nccl_exchange.h"
 #include "cuda/nccl_fabric.h"
 #include "cuda/nccl_version.h"
@@ -28,7 +29,10 @@ ncclResult_t all_to_all(const Buffer& send, Buffer& recv, std::int64_t pair_byte
 class NcclAlltoall final : public Transport {
  public:
   NcclAlltoall(const EpGroup& group, const NcclComm& comm)
-      : group_(group), comm_(comm), parts_(static_cast<std::size_t>(group.ep_size())) {}
+      : group_(group),
+        comm_(comm),
+        parts_(static_cast<std::size_t>(group.ep_size())),
+        alignment_(group, comm) {}
 
   // Ranks may differ by one slot, so a group of sends and receives, of sizes that all ranks know.
   void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
@@ -47,12 +51,15 @@ class NcclAlltoall final : public Transport {
     comm_.wait_ready("exchange of rows");
   }
 
+  void align(Lane& lane) override { alignment_.enqueue(lane); }
+
   void close() override {}
 
  private:
   const EpGroup& group_;
   const NcclComm& comm_;
   std::vector<ExchangePart> parts_;
+  NcclAlignment alignment_;
 };
 
 const bool kAdded = TransportCatalog::instance().add(

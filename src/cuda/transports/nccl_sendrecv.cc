@@ -1,4 +1,5 @@
 // Exchange by NCCL: one group of sends and receives with the exact counts.
+#include "cuda/nccl_alignment.h"
 #include "cuda/nccl_exchange.h"
 #include "cuda/nccl_fabric.h"
 #include "cuda/nccl_version.h"
@@ -11,7 +12,10 @@ namespace {
 class NcclSendrecv final : public Transport {
  public:
   NcclSendrecv(const EpGroup& group, const NcclComm& comm)
-      : group_(group), comm_(comm), parts_(static_cast<std::size_t>(group.ep_size())) {}
+      : group_(group),
+        comm_(comm),
+        parts_(static_cast<std::size_t>(group.ep_size())),
+        alignment_(group, comm) {}
 
   void exchange_counts(Lane& lane, const Buffer& send, Buffer& recv,
                        std::span<const int> slots_of_rank) override {
@@ -26,12 +30,15 @@ class NcclSendrecv final : public Transport {
     enqueue_parts(group_, comm_, lane, send, recv, parts_, "exchange of rows");
   }
 
+  void align(Lane& lane) override { alignment_.enqueue(lane); }
+
   void close() override {}
 
  private:
   const EpGroup& group_;
   const NcclComm& comm_;
   std::vector<ExchangePart> parts_;
+  NcclAlignment alignment_;
 };
 
 const bool kAdded = TransportCatalog::instance().add(

@@ -129,16 +129,30 @@ TEST(SweepPoint, IdChangesWithEverythingButThePosition) {
   add([](SweepPoint& p) { p.model.ffn_dim = 3; });
 }
 
-TEST(Plan, IsTheProductOfTheAxesWithRepeatsOutermost) {
-  SweepSpec spec = small_spec();
-  spec.repeats = 2;
-  const Plan plan = make_plan(spec);
-  ASSERT_EQ(plan.points.size(), 8U);
+TEST(Plan, IsTheProductOfTheAxes) {
+  const Plan plan = make_plan(small_spec());
+  ASSERT_EQ(plan.points.size(), 4U);
   EXPECT_EQ(plan.points[0].ep_size, 1);
   EXPECT_EQ(plan.points[1].concurrency.mode, ConcurrencyMode::fixed_per_rank);
   EXPECT_EQ(plan.points[2].ep_size, 2);
-  EXPECT_EQ(plan.points[4].repeat, 1);
-  for (int i = 0; i < 8; ++i) EXPECT_EQ(plan.points[static_cast<std::size_t>(i)].index, i);
+}
+
+// Every repeat has all points, in an order of its own.
+TEST(Plan, RepeatsAreOutermostAndShuffled) {
+  SweepSpec spec = small_spec();
+  spec.repeats = 20;
+  const Plan plan = make_plan(spec);
+  ASSERT_EQ(plan.points.size(), 80U);
+  std::set<int> first_sizes;
+  for (std::size_t i = 0; i < 80; ++i) {
+    const SweepPoint& point = plan.points[i];
+    EXPECT_EQ(point.index, static_cast<int>(i));
+    EXPECT_EQ(point.repeat, static_cast<int>(i / 4));
+    EXPECT_EQ(point.concurrency.mode,
+              i % 2 == 0 ? ConcurrencyMode::fixed_global : ConcurrencyMode::fixed_per_rank);
+    if (i % 4 == 0) first_sizes.insert(point.ep_size);
+  }
+  EXPECT_EQ(first_sizes, (std::set<int>{1, 2}));
 }
 
 TEST(Plan, MorePointsThanAnybodyCouldRunAreRefused) {

@@ -132,6 +132,22 @@ TEST(SweepSpec, EchoesEveryEffectiveValue) {
   EXPECT_EQ(json["model"]["num_experts"], 8);
 }
 
+TEST(SweepSpec, IterationsMayGoOnToAPrecision) {
+  EXPECT_FALSE(read(kMinimal).iteration_target.has_value());
+  const SweepSpec spec = read(
+      kMinimal + "iterations: 30\niteration_target: {precision: 0.01, most: 500, limit_s: 2.5}\n");
+  ASSERT_TRUE(spec.iteration_target.has_value());
+  const Json json = point_axes_json(make_plan(spec).points.at(0));
+  EXPECT_EQ(json["iterations"], 30);
+  EXPECT_EQ(json["iteration_target"],
+            Json::parse(R"({"precision": 0.01, "most": 500, "limit_s": 2.5})"));
+  EXPECT_THAT(error_of(kMinimal + "iteration_target: {most: 50}\n"),
+              HasSubstr("the key 'precision' is missing"));
+  EXPECT_THAT(error_of(kMinimal + "iteration_target: {precision: 0}\n"), HasSubstr("precision"));
+  EXPECT_THAT(error_of(kMinimal + "iterations: 30\niteration_target: {precision: 0.1, most: 5}\n"),
+              HasSubstr("most: 5 is outside 30"));
+}
+
 TEST(SweepSpec, ExchangeUnitIsAnAxis) {
   EXPECT_THAT(read(kMinimal).exchange_unit, ElementsAre(ExchangeUnit::assignment));
   const SweepSpec spec = read(kMinimal + "exchange_unit: [rank, assignment]\n");

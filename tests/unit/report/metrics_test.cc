@@ -8,11 +8,13 @@
 namespace epsweep {
 namespace {
 
+using testing::even_summary;
 using testing::even_times;
 using testing::sample_point;
 using testing::sample_workload;
 
-// Rank 1 needs 30 us for its experts, everything else takes 10 us: a layer is 90 us.
+// Rank 1 needs 30 us for its experts, everything else takes 10 us: all stages 90 us. A layer among
+// others takes 80.
 PointSummary late_ffn_summary(int ranks) {
   TimingTable table = even_times(ranks, 20, 10e-6);
   for (int i = 0; i < 20; ++i) {
@@ -22,7 +24,7 @@ PointSummary late_ffn_summary(int ranks) {
       table.at(1, i, 0, stage, Measure::end_s) += 20e-6;
     }
   }
-  return summarize(table);
+  return even_summary(table, 80e-6);
 }
 
 std::optional<double> metric(const std::string& name, const PointFacts& facts) {
@@ -40,9 +42,9 @@ TEST(Metrics, ByHandOnTwoGroupsOfFour) {
                             .traffic = work.traffic,
                             .ffn = work.ffn,
                             .slowest_rank_ffn = work.ffn_of_rank[1]};
-  EXPECT_NEAR(*metric("layer_p50_us", facts), 90, 1e-9);
-  EXPECT_NEAR(*metric("tokens_per_s", facts), 2 * 8 / 90e-6, 1e-6);
-  EXPECT_NEAR(*metric("tokens_per_s_per_rank", facts), 2 * 8 / 90e-6 / 8, 1e-6);
+  EXPECT_NEAR(*metric("layer_p50_us", facts), 80, 1e-9);
+  EXPECT_NEAR(*metric("tokens_per_s", facts), 2 * 8 / 80e-6, 1e-6);
+  EXPECT_NEAR(*metric("tokens_per_s_per_rank", facts), 2 * 8 / 80e-6 / 8, 1e-6);
   EXPECT_NEAR(*metric("ffn_gflop_per_s_per_rank", facts), 12288.0 / (4 * 30e-6) / 1e9, 1e-12);
   EXPECT_NEAR(*metric("ffn_gflop_per_s_of_slowest_rank", facts), 3072.0 / 30e-6 / 1e9, 1e-12);
   EXPECT_NEAR(*metric("ffn_weight_gb_per_s_per_rank", facts), 6144.0 / (4 * 30e-6) / 1e9, 1e-12);
@@ -60,7 +62,7 @@ TEST(Metrics, AreOfOneLayerWhereAPointHasSeveral) {
   work.ffn.flops *= 2;
   work.traffic.a_copies *= 2;
   work.traffic.a_self_copies *= 2;
-  const PointSummary summary = summarize(even_times(4, 20, 10e-6, 2));
+  const PointSummary summary = even_summary(even_times(4, 20, 10e-6, 2), 70e-6);
   const PointFacts facts = {.point = point,
                             .summary = summary,
                             .num_groups = 1,
@@ -79,7 +81,7 @@ TEST(Metrics, AreOfOneLayerWhereAPointHasSeveral) {
 TEST(Metrics, RatesAreOfTheLetterThatIsSent) {
   SweepPoint point = sample_point(4, 8);
   const PointWorkload work = sample_workload(point);
-  const PointSummary summary = summarize(even_times(4, 20, 10e-6));
+  const PointSummary summary = even_summary(even_times(4, 20, 10e-6), 70e-6);
   for (const ExchangeUnit unit : {ExchangeUnit::assignment, ExchangeUnit::rank}) {
     point.exchange_unit = unit;
     const PointFacts facts = {.point = point,
@@ -105,7 +107,7 @@ TEST(Metrics, RatesAreOfTheLetterThatIsSent) {
 TEST(Metrics, Ep1HasNoLinkBandwidth) {
   const SweepPoint point = sample_point(1, 8);
   const PointWorkload work = sample_workload(point);
-  const PointSummary summary = summarize(even_times(1, 20, 10e-6));
+  const PointSummary summary = even_summary(even_times(1, 20, 10e-6), 70e-6);
   const PointFacts facts = {.point = point,
                             .summary = summary,
                             .num_groups = 1,
@@ -122,7 +124,7 @@ TEST(Metrics, AreNeverInfiniteOrNan) {
   const SweepPoint point = sample_point(2, 0);
   const Traffic traffic;
   const FfnWork ffn;
-  const PointSummary summary = summarize(TimingTable(2, 20, 1));  // all zeros
+  const PointSummary summary = even_summary(TimingTable(2, 20, 1), 0);  // all zeros
   const PointFacts facts = {.point = point,
                             .summary = summary,
                             .num_groups = 1,

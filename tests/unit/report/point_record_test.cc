@@ -11,6 +11,7 @@
 namespace epsweep {
 namespace {
 
+using testing::even_summary;
 using testing::even_times;
 using testing::measured_input;
 using testing::sample_layout;
@@ -26,7 +27,6 @@ TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
   const Json record = written_and_read(measured_input(sample_point(4, 8)));
   EXPECT_EQ(record.begin().key(), "schema_version");
   EXPECT_EQ(record["state"], "measured");
-  EXPECT_EQ(record["regime"], "iteration_aligned");
   EXPECT_TRUE(record["reason"].is_null());
   EXPECT_EQ(record["id"], point_id(sample_point(4, 8)));
   EXPECT_EQ(record["point"]["ep_size"], 4);
@@ -50,7 +50,17 @@ TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
   EXPECT_NEAR(record["stages"]["dispatch"]["slowest_us"]["p90"].get<double>(), 10, 1e-6);
   EXPECT_TRUE(record["stages"]["dispatch"]["slowest_us"]["p99"].is_null());
   EXPECT_NEAR(record["stages"]["dispatch"]["slowest_rank_cpu_p50_us"].get<double>(), 5, 1e-6);
-  EXPECT_EQ(record["layer_p50_us_of_rank"].size(), 4u);
+  EXPECT_EQ(record["layer"]["regime"], "chained");
+  EXPECT_EQ(record["stages"]["dispatch"]["regime"], "aligned");
+  EXPECT_EQ(record["layer"]["p50_us_of_rank"].size(), 4u);
+  EXPECT_EQ(record["layer"]["chain_layers"], 4);
+  EXPECT_NEAR(record["all_stages"]["slowest_us"]["p50"].get<double>(), 70, 1e-6);
+  EXPECT_NEAR(record["entry_skew_us"].get<double>(), 0, 1e-6);
+  EXPECT_TRUE(record["stages"]["permute"]["exchange"].is_null());
+  const Json& exchange = record["stages"]["dispatch"]["exchange"];
+  EXPECT_NEAR(exchange["transfer_us"]["p50"].get<double>(), 10, 1e-6);
+  EXPECT_EQ(exchange["skew_in_us"]["p50"], 0.0);
+  EXPECT_TRUE(exchange["last_in_rank"].is_null());
   EXPECT_NEAR(record["metrics"]["layer_p50_us"].get<double>(), 70, 1e-6);
   EXPECT_EQ(record["check"]["verdict"], "passed");
   EXPECT_EQ(record["load"]["oversubscribed"], false);
@@ -105,11 +115,19 @@ TEST(PointRecord, SlowestRankIsAWorldRank) {
   input.layout.ep_rank_of_rank = {-1, 0, -1, 1};
   input.layout.idle_ranks = {0, 2};
   TimingTable table = even_times(2, 20, 10e-6);
-  for (int i = 0; i < 20; ++i) table.at(1, i, 0, Stage::unpermute, Measure::end_s) += 1e-6;
-  input.timings = summarize(table);
+  for (int i = 0; i < 20; ++i) {
+    table.at(1, i, 0, Stage::dispatch, Measure::begin_s) += 1e-6;
+    table.at(1, i, 0, Stage::unpermute, Measure::end_s) += 3e-6;
+  }
+  input.timings = even_summary(table, 70e-6);
   const Json record = written_and_read(input);
-  EXPECT_EQ(record["layer"]["slowest_rank"], 3);
-  EXPECT_EQ(record["layer"]["slowest_rank_share"], 1.0);
+  EXPECT_EQ(record["all_stages"]["slowest_rank"], 3);
+  EXPECT_EQ(record["all_stages"]["slowest_rank_share"], 1.0);
+  const Json& exchange = record["stages"]["dispatch"]["exchange"];
+  EXPECT_EQ(exchange["last_in_rank"], 3);
+  EXPECT_EQ(exchange["last_in_share"], 1.0);
+  EXPECT_NEAR(exchange["wait_p50_us_of_rank"][0].get<double>(), 1, 1e-6);
+  EXPECT_NEAR(exchange["wait_p50_us_of_rank"][1].get<double>(), 0, 1e-6);
   EXPECT_EQ(record["idle_ranks"], Json({0, 2}));
   EXPECT_EQ(record["num_active_ranks"], 2);
 }
@@ -133,11 +151,12 @@ TEST(PointRecord, OnlyMeasuredPointsHaveTimes) {
     PointRecordInput input = measured_input(sample_point(4, 8));
     input.state = static_cast<PointState>(s);
     input.timings_file = "timings/0000.npy";
+    input.chains_file = "timings/0000_chains.npy";
     if (input.state != PointState::measured) input.reason = "because";
     const Json record = written_and_read(input);
     EXPECT_EQ(record["state"], kPointStateNames[s]);
-    for (const char* key : {"layer", "stages", "metrics", "layer_p50_us_of_rank",
-                            "ffn_p50_us_of_rank", "timings_file"}) {
+    for (const char* key : {"layer", "all_stages", "entry_skew_us", "stages", "metrics",
+                            "ffn_p50_us_of_rank", "timings_file", "chains_file"}) {
       ASSERT_TRUE(record.contains(key)) << key;
       EXPECT_EQ(record[key].is_null(), input.state != PointState::measured) << key;
     }
@@ -188,12 +207,12 @@ TEST(PointRecord, FirstSampleSpikeIsAWarning) {
   EXPECT_EQ(written_and_read(input)["warnings"].size(), 0u);
   TimingTable table = even_times(4, 8, 1e-6);
   table.at(2, 0, 0, Stage::unpermute, Measure::end_s) = 0.2;
-  input.timings = summarize(table);
+  input.timings = even_summary(table, 7e-6);
   const Json record = written_and_read(input);
   ASSERT_EQ(record["warnings"].size(), 1u);
   EXPECT_NE(record["warnings"][0].get<std::string>().find("warm-up"), std::string::npos);
-  EXPECT_NEAR(record["layer"]["slowest_us"]["p50"].get<double>(), 7, 1e-6);
-  EXPECT_NEAR(record["layer"]["first_sample_us"].get<double>(), 200000, 1e-6);
+  EXPECT_NEAR(record["all_stages"]["slowest_us"]["p50"].get<double>(), 7, 1e-6);
+  EXPECT_NEAR(record["all_stages"]["first_sample_us"].get<double>(), 200000, 1e-6);
 }
 
 TEST(PointRecord, OversubscriptionIsDerived) {

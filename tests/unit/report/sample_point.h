@@ -73,6 +73,33 @@ inline TimingTable even_times(int num_ranks, int num_iterations, double stage_s,
   return table;
 }
 
+// Layers of `layer_s` back to back on every rank.
+inline ChainTable even_chains(int num_ranks, int num_chains, double layer_s) {
+  ChainTable table(num_ranks, num_chains, 4);
+  for (int r = 0; r < num_ranks; ++r) {
+    for (int c = 0; c < num_chains; ++c) {
+      for (int k = 0; k < 4; ++k) {
+        table.begin_s(r, c, k) = k * layer_s;
+        table.end_s(r, c, k) = (k + 1) * layer_s;
+      }
+    }
+  }
+  return table;
+}
+
+// All ranks in one group, on one clock.
+inline PointSummary stages_summary(const TimingTable& table) {
+  return summarize(table, one_group(table.num_ranks()));
+}
+
+// Those stages, and a layer among others that takes as long as they do.
+inline PointSummary even_summary(const TimingTable& table, double layer_s) {
+  PointSummary summary = stages_summary(table);
+  summary.chain = summarize_chain(even_chains(table.num_ranks(), table.num_iterations(), layer_s));
+  summary.chain->weights = "cold";
+  return summary;
+}
+
 // 16 assignments of 8 tokens, two rows for every expert; half of the copies stay.
 inline PointWorkload sample_workload(const SweepPoint& point) {
   const auto ep_size = static_cast<std::size_t>(point.ep_size);
@@ -108,7 +135,8 @@ inline PointRecordInput measured_input(const SweepPoint& point, double stage_s =
   input.gemms = FfnGemms{.gate_up = {{{8, 16, 20, 24, 1'000'000, nullptr}}},
                          .down = {{{8, 16, 16, 16, 500'000, nullptr}}}};
   input.check = CheckResult{CheckVerdict::passed, 0.001, 0.01, 8, "before and after timing"};
-  input.timings = summarize(even_times(point.ep_size, point.iterations, stage_s));
+  input.timings =
+      even_summary(even_times(point.ep_size, point.iterations, stage_s), kNumStages * stage_s);
   input.load = {.ranks = point.ep_size, .cores = 64, .foreign_load = 0.01};
   return input;
 }

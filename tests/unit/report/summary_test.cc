@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/chain_shape.h"
 #include "base/random.h"
 #include "sample_point.h"
 
@@ -11,6 +12,7 @@ namespace epsweep {
 namespace {
 
 using testing::even_times;
+using testing::stages_summary;
 
 TimingTable random_table(int ranks, int iterations, int layers, std::uint64_t seed) {
   const RandomStream random(seed, Stream::test);
@@ -71,28 +73,34 @@ BruteForce brute_force(const TimingTable& t, const Wall& wall, const Cpu& cpu) {
   return result;
 }
 
-// The whole iteration is one cell; CPU of the stages that do not wait for messages.
-BruteForce brute_force_layer(const TimingTable& t) {
+// A rank's own stages added up are one cell; the samples are those of the stages added up. CPU of
+// the stages that do not wait for messages.
+BruteForce brute_force_all_stages(const TimingTable& t) {
   TimingTable whole(t.num_ranks(), t.num_iterations(), 1);
   for (int r = 0; r < t.num_ranks(); ++r) {
     for (int i = 0; i < t.num_iterations(); ++i) {
-      double cpu = 0;
+      double wall = 0, cpu = 0;
       for (int l = 0; l < t.num_layers(); ++l) {
+        for (int s = 0; s < kNumStages; ++s) wall += t.wall_s(r, i, l, static_cast<Stage>(s));
         for (const Stage stage :
              {Stage::router, Stage::permute, Stage::expert_ffn, Stage::unpermute}) {
           cpu += t.at(r, i, l, stage, Measure::cpu_s);
         }
       }
-      whole.at(r, i, 0, Stage::router, Measure::end_s) =
-          (t.at(r, i, t.num_layers() - 1, Stage::unpermute, Measure::end_s) -
-           t.at(r, i, 0, Stage::router, Measure::begin_s)) /
-          t.num_layers();
+      whole.at(r, i, 0, Stage::router, Measure::end_s) = wall / t.num_layers();
       whole.at(r, i, 0, Stage::router, Measure::cpu_s) = cpu / t.num_layers();
     }
   }
-  return brute_force(
+  BruteForce result = brute_force(
       whole, [&](int r, int i, int l) { return whole.wall_s(r, i, l, Stage::router); },
       [&](int r, int i, int l) { return whole.at(r, i, l, Stage::router, Measure::cpu_s); });
+  std::ranges::fill(result.slowest, 0);
+  for (int s = 0; s < kNumStages; ++s) {
+    const auto wall = [&](int r, int i, int l) { return t.wall_s(r, i, l, static_cast<Stage>(s)); };
+    const BruteForce stage = brute_force(t, wall, [](int, int, int) { return 0.0; });
+    for (std::size_t i = 0; i < stage.slowest.size(); ++i) result.slowest[i] += stage.slowest[i];
+  }
+  return result;
 }
 
 void expect_equal(const StageSummary& summary, const BruteForce& expected) {
@@ -117,7 +125,7 @@ TEST(Summary, MatchesTheDefinitionsOnRandomTables) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
     const int ranks = 1 + static_cast<int>(seed % 5), layers = 1 + static_cast<int>(seed % 3);
     const TimingTable table = random_table(ranks, 11 + static_cast<int>(seed), layers, seed);
-    const PointSummary summary = summarize(table);
+    const PointSummary summary = stages_summary(table);
     for (int s = 0; s < kNumStages; ++s) {
       const auto stage = static_cast<Stage>(s);
       expect_equal(
@@ -126,33 +134,30 @@ TEST(Summary, MatchesTheDefinitionsOnRandomTables) {
               table, [&](int r, int i, int l) { return table.wall_s(r, i, l, stage); },
               [&](int r, int i, int l) { return table.at(r, i, l, stage, Measure::cpu_s); }));
     }
-    expect_equal(summary.layer, brute_force_layer(table));
+    expect_equal(summary.all_stages, brute_force_all_stages(table));
   }
 }
 
-// Two layers, two ranks, each late in one of them: the layers add up to less than their maxima.
-TEST(Summary, TheLayerIsTheWholeIterationOfTheSlowestRank) {
-  TimingTable table(2, 1, 2);
-  const auto set = [&table](int rank, int layer, double begin_s, double end_s) {
-    table.at(rank, 0, layer, Stage::router, Measure::begin_s) = begin_s;
-    table.at(rank, 0, layer, Stage::unpermute, Measure::end_s) = end_s;
-  };
-  set(0, 0, 0, 3);
-  set(1, 0, 0, 1);
-  set(0, 1, 3, 4);
-  set(1, 1, 1, 4);
-  EXPECT_DOUBLE_EQ(*summarize(table).layer.slowest_s.p50, 2);
+// Two ranks, each slow in one stage: no rank alone takes what ranks that start together do.
+TEST(Summary, AllStagesAddTheSlowestOfEach) {
+  TimingTable table = even_times(2, 1, 1.0);
+  table.at(0, 0, 0, Stage::router, Measure::end_s) += 2;
+  table.at(1, 0, 0, Stage::permute, Measure::end_s) += 3;
+  const StageSummary all = stages_summary(table).all_stages;
+  EXPECT_DOUBLE_EQ(*all.slowest_s.p50, 7 + 2 + 3);
+  EXPECT_EQ(all.slowest_rank, 1);
+  EXPECT_DOUBLE_EQ(all.max_of_means_s, 7 + 3);
 }
 
 TEST(Summary, RankVectorsAreEachRanksOwnP50) {
   TimingTable table = even_times(3, 5, 1.0, 2);
   for (int i = 0; i < 5; ++i) {
-    table.at(1, i, 0, Stage::expert_ffn, Measure::end_s) += i;  // layer mean 1 + i / 2
-    table.at(2, i, 1, Stage::unpermute, Measure::end_s) += 4;   // layer mean 7 + 2
+    table.at(1, i, 0, Stage::expert_ffn, Measure::end_s) += i;  // mean over layers 1 + i / 2
+    table.at(2, i, 1, Stage::unpermute, Measure::end_s) += 4;   // of all stages 7 + 2
   }
-  const PointSummary summary = summarize(table);
+  const PointSummary summary = stages_summary(table);
   EXPECT_EQ(summary.ffn_p50_s_of_rank, (std::vector<double>{1, 2, 1}));
-  EXPECT_EQ(summary.layer_p50_s_of_rank, (std::vector<double>{7, 7, 9}));
+  EXPECT_EQ(summary.all_stages_p50_s_of_rank, (std::vector<double>{7, 8, 9}));
 }
 
 // Two ranks take turns at being late: each one's mean is 1.5, yet every iteration takes 2.
@@ -161,7 +166,8 @@ TEST(Summary, MaximumInsideTheIterationIsNotTheMaximumOfMeans) {
   for (int i = 0; i < 10; ++i) {
     table.at(i % 2, i, 0, Stage::dispatch, Measure::end_s) += 1.0;
   }
-  const StageSummary dispatch = summarize(table).stages[static_cast<std::size_t>(Stage::dispatch)];
+  const StageSummary dispatch =
+      stages_summary(table).stages[static_cast<std::size_t>(Stage::dispatch)];
   EXPECT_DOUBLE_EQ(*dispatch.slowest_s.p50, 2.0);
   EXPECT_DOUBLE_EQ(dispatch.max_of_means_s, 1.5);
   EXPECT_DOUBLE_EQ(dispatch.fastest_rank_p50_s, 1.0);
@@ -177,7 +183,8 @@ TEST(Summary, NamesTheSlowestRankAndHowOften) {
       table.at(late, i, l, Stage::expert_ffn, Measure::cpu_s) = 0.25 + late;
     }
   }
-  const StageSummary ffn = summarize(table).stages[static_cast<std::size_t>(Stage::expert_ffn)];
+  const StageSummary ffn =
+      stages_summary(table).stages[static_cast<std::size_t>(Stage::expert_ffn)];
   EXPECT_EQ(ffn.slowest_rank, 3);
   EXPECT_DOUBLE_EQ(ffn.slowest_rank_share, 0.7);
   EXPECT_DOUBLE_EQ(ffn.slowest_rank_cpu_p50_s, 3.25);
@@ -191,10 +198,40 @@ TEST(Summary, FirstSampleSpikeLeavesTheMedianAlone) {
     table.at(0, i, 0, Stage::unpermute, Measure::end_s) =
         samples_us[static_cast<std::size_t>(i)] * 1e-6;
   }
-  const StageSummary layer = summarize(table).layer;
+  const StageSummary layer = stages_summary(table).all_stages;
   EXPECT_DOUBLE_EQ(*layer.slowest_s.p50, 4e-6);
   EXPECT_DOUBLE_EQ(layer.first_sample_s, 214477e-6);
   EXPECT_FALSE(layer.slowest_s.p90.has_value());  // of 8 samples
+}
+
+// Four layers of 3 and 5 s, of which the first fills the chain; rank 1 is slower in the last two.
+TEST(ChainSummary, CountsLayersBehindTheFill) {
+  ChainTable table(2, 1, 4);
+  const auto set = [&table](int rank, std::vector<double> ends) {
+    for (int k = 0; k < 4; ++k) {
+      table.begin_s(rank, 0, k) = k == 0 ? 0 : ends[static_cast<std::size_t>(k - 1)];
+      table.end_s(rank, 0, k) = ends[static_cast<std::size_t>(k)];
+    }
+  };
+  set(0, {100, 103, 106, 109});
+  set(1, {101, 104, 109, 116});
+  const ChainSummary chain = summarize_chain(table);
+  EXPECT_EQ(chain.fill_layers, 1);
+  EXPECT_DOUBLE_EQ(*chain.layer.slowest_s.p50, 15.0 / 3);
+  EXPECT_DOUBLE_EQ(chain.layer.fastest_rank_p50_s, 3);
+  EXPECT_EQ(chain.layer.slowest_rank, 1);
+  EXPECT_EQ(chain.layer_p50_s_of_rank, (std::vector<double>{3, 5}));
+  // One layer of 3 s, then two of 6 s on the slowest rank.
+  EXPECT_DOUBLE_EQ(*chain.convergence, 2);
+}
+
+TEST(ChainShape, LayersAreRepeatedUntilThereAreFour) {
+  EXPECT_EQ(chain_layers_for(1), 4);
+  EXPECT_EQ(chain_layers_for(3), 6);
+  EXPECT_EQ(chain_layers_for(4), 4);
+  EXPECT_EQ(chain_layers_for(58), 58);
+  EXPECT_EQ(fill_layers_of(4), 1);
+  EXPECT_EQ(fill_layers_of(58), 14);
 }
 
 }  // namespace

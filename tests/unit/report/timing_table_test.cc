@@ -31,8 +31,6 @@ TEST(TimingTable, AxesAreRankIterationLayerStageMeasure) {
   const double flat = (((1.0 * 3 + 2) * 4 + 3) * kNumStages + 5) * kNumMeasures + 1;
   EXPECT_DOUBLE_EQ(table.at(1, 2, 3, Stage::combine, Measure::end_s), flat + 0.25);
   EXPECT_DOUBLE_EQ(table.wall_s(1, 2, 3, Stage::combine), 1);
-  // Four layers of seven stages, from the first begin to the last end.
-  EXPECT_DOUBLE_EQ(table.iteration_wall_s(0, 0), (4 * 7 - 1) * kNumMeasures + 1);
 }
 
 TEST(TimingTable, RefusesWhatDoesNotFit) {
