@@ -137,7 +137,8 @@ Json times_formulas() {
       {"entry_skew_us", "layer p50 - all_stages p50: what starting together hides or costs"},
       {"exchange",
        "a = entered, b = left on the common axis, per group: skew_in = max a - min a; transfer = "
-       "max b - max a; wait of a rank = max a - its a. last_in_rank came last most often; null "
+       "max b - max a; wait of a rank = max a - its a. last_in_rank came last most often in "
+       "the group that waited longest, in last_in_share of the (iteration, layer)s; null "
        "where nobody was late or clocks cannot tell"},
       {"slowest_rank", "world rank that was slowest most often"},
       {"slowest_rank_share",

@@ -146,22 +146,34 @@ TEST(PointRecord, UndefinedIsNullNeverNan) {
   EXPECT_TRUE(record["load"]["foreign_load"].is_null());
 }
 
-TEST(PointRecord, OnlyMeasuredPointsHaveTimes) {
+TEST(PointRecord, OnlyMeasuredAndSimulatedPointsHaveTimes) {
   for (std::size_t s = 0; s < kPointStateNames.size(); ++s) {
     PointRecordInput input = measured_input(sample_point(4, 8));
     input.state = static_cast<PointState>(s);
     input.timings_file = "timings/0000.npy";
     input.chains_file = "timings/0000_chains.npy";
-    if (input.state != PointState::measured) input.reason = "because";
+    if (!has_times(input.state)) input.reason = "because";
+    if (input.state == PointState::simulated) input.check->verdict = CheckVerdict::not_run;
     const Json record = written_and_read(input);
     EXPECT_EQ(record["state"], kPointStateNames[s]);
     for (const char* key : {"layer", "all_stages", "entry_skew_us", "stages", "metrics",
                             "ffn_p50_us_of_rank", "timings_file", "chains_file"}) {
       ASSERT_TRUE(record.contains(key)) << key;
-      EXPECT_EQ(record[key].is_null(), input.state != PointState::measured) << key;
+      EXPECT_EQ(record[key].is_null(), !has_times(input.state)) << key;
     }
     EXPECT_FALSE(record["rows_per_expert"].is_null());  // known without running
   }
+}
+
+// A simulated point has nothing that could be checked, and may not look as if it had been.
+TEST(PointRecord, SimulatedPointsPassNoCheck) {
+  PointRecordInput input = measured_input(sample_point(4, 8));
+  input.state = PointState::simulated;
+  EXPECT_THROW(make_point_record(input), RunError);
+  input.check->verdict = CheckVerdict::not_run;
+  EXPECT_EQ(written_and_read(input)["check"]["verdict"], "not_run");
+  input.state = PointState::measured;
+  EXPECT_THROW(make_point_record(input), RunError);
 }
 
 TEST(PointRecord, SkippedPointSaysWhy) {
