@@ -198,6 +198,7 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   input.device_condition_before = gathered.device_condition_before;
   input.device_condition = gathered.device_condition;
   input.harness = gathered.harness;
+  input.clock = gathered.clock;
   if (verdict.state == PointState::measured) {
     input.timings = summarize(*gathered.times, weights_in_chains(point, *input.workload));
     input.ladder_stop = latency_stop(point, input.timings->period_p50_s().value_or(0) * 1e6);

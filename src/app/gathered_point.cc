@@ -46,7 +46,7 @@ GemmCounts counts_of(const Json& layer, std::int64_t routed_rows) {
 // Everything but the times, which travel as numbers.
 // Null where the device says nothing.
 Json condition_json(const DeviceCondition& condition) {
-  Json json = {{"sm_clock_mhz", json_or_null(condition.sm_clock_mhz)},
+  Json json = {{"clock_mhz", json_or_null(condition.clock_mhz)},
                {"memory_clock_mhz", json_or_null(condition.memory_clock_mhz)},
                {"power_w", json_or_null(condition.power_w)},
                {"temperature_c", json_or_null(condition.temperature_c)},
@@ -81,6 +81,8 @@ Json facts_json(const RankPoint& rank_point) {
           {"warmup", outcome.seconds.warmup},
           {"flush", outcome.seconds.flush},
           {"timed", outcome.seconds.measured},
+          {"align", rank_point.clock.align_s},
+          {"clock", clock_facts_json(rank_point.clock)},
           {"load_wall_s", outcome.load.wall_s},
           {"load_own_cpu_s", outcome.load.own_cpu_s},
           {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)},
@@ -119,6 +121,7 @@ void add_harness(HarnessSeconds& total, const Json& facts) {
   total.warmup = std::max(total.warmup, facts["warmup"].get<double>());
   total.flush = std::max(total.flush, facts["flush"].get<double>());
   total.measured = std::max(total.measured, facts["timed"].get<double>());
+  total.align = std::max(total.align, facts["align"].get<double>());
 }
 
 RankLoad load_of(const Json& facts, std::size_t rank) {
@@ -134,9 +137,10 @@ RankLoad load_of(const Json& facts, std::size_t rank) {
 GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPoint& rank_point) {
   const std::vector<std::string> texts = world.gather(to_json_line(facts_json(rank_point)), 0);
   GatheredPoint point;
-  point.times = gather_times(world, rank_point);
+  RawTimes raw = gather_times(world, rank_point);
   if (world.rank() != 0) return point;
   std::vector<RankLoad> loads;
+  std::vector<AlignedClock> clocks;
   point.check.verdict = CheckVerdict::passed;
   point.check.when = "before and after timing";
   point.check.tolerance = Oracle::tolerance(rank_point.work->point.dtype);
@@ -148,6 +152,7 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
     add_harness(point.harness, facts);
     loads.push_back(load_of(facts, rank));
     point.device_condition_before.push_back(facts["condition_before"]);
+    clocks.push_back(aligned_clock(facts["clock"]));
     point.device_condition.push_back(facts["condition"]);
     if (facts["group"] == 0) {
       add_gemm(point.gemms.gate_up, facts, "gate_up");
@@ -158,6 +163,8 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
     if (std::ranges::all_of(*conditions, &Json::is_null)) *conditions = nullptr;
   }
   point.foreign_load = foreign_load(hosts, loads, num_online_cores());
+  point.clock = clock_report(clocks);
+  point.times = assemble_times(rank_point, std::move(raw), clocks);
   return point;
 }
 

@@ -23,6 +23,7 @@ struct GatheredPoint {
   std::string check_problem;  // of the first rank that has one
   FfnGemms gemms;             // of group 0
   HarnessSeconds harness;
+  ClockReport clock;
   std::optional<double> foreign_load;
   // By working rank, around the timed iterations; null where no device tells.
   Json device_condition_before = Json::array(), device_condition = Json::array();

@@ -18,9 +18,10 @@ std::vector<double> flat_stages(const RankPoint& rank_point) {
   std::vector<double> flat;
   const RankOutcome* outcome = measured_outcome(rank_point);
   if (outcome == nullptr) return flat;
+  const RankClock& clock = rank_point.clock.reads;
   flat.reserve(outcome->aligned.times.size() * kNumMeasures);
   for (const StageTimes& times : outcome->aligned.times) {
-    flat.insert(flat.end(), {times.begin_s, times.end_s, times.cpu_s});
+    flat.insert(flat.end(), {clock.at(times.begin_s), clock.at(times.end_s), times.cpu_s});
   }
   return flat;
 }
@@ -29,9 +30,10 @@ std::vector<double> flat_chains(const RankPoint& rank_point) {
   std::vector<double> flat;
   const RankOutcome* outcome = measured_outcome(rank_point);
   if (outcome == nullptr) return flat;
+  const RankClock& clock = rank_point.clock.reads;
   flat.reserve(outcome->chained.times.size() * 2);
   for (const LayerTimes& times : outcome->chained.times) {
-    flat.insert(flat.end(), {times.begin_s, times.end_s});
+    flat.insert(flat.end(), {clock.at(times.begin_s), clock.at(times.end_s)});
   }
   return flat;
 }
@@ -76,15 +78,14 @@ void count_from(double epoch_s, std::vector<double>& values, std::size_t stride)
   }
 }
 
-// Of two ranks both clocks may be off, so the two worst ones together.
-double order_bound_s(std::vector<double> bounds_s) {
+// Of two ranks both may be off.
+double two_worst(std::vector<double> bounds_s) {
   std::ranges::sort(bounds_s, std::greater());
   return bounds_s.size() < 2 ? 0 : bounds_s[0] + bounds_s[1];
 }
 
-TableRows rows_of(const GroupLayout& layout, std::vector<double> bounds_s) {
+TableRows rows_of(const GroupLayout& layout) {
   TableRows rows;
-  rows.order_bound_s = order_bound_s(std::move(bounds_s));
   for (const int rank : active_ranks(layout)) {
     rows.group_of_row.push_back(layout.group_of_rank[static_cast<std::size_t>(rank)]);
   }
@@ -93,28 +94,42 @@ TableRows rows_of(const GroupLayout& layout, std::vector<double> bounds_s) {
 
 }  // namespace
 
-std::optional<GatheredTimes> gather_times(const Comm& world, const RankPoint& rank_point) {
-  std::vector<double> stages = world.gather(std::span<const double>(flat_stages(rank_point)), 0);
-  std::vector<double> chains = world.gather(std::span<const double>(flat_chains(rank_point)), 0);
-  const std::vector<double> flags = world.gather(std::span<const double>(disturbed(rank_point)), 0);
-  std::vector<double> bounds = world.gather(std::span<const double>(mark_bound(rank_point)), 0);
-  const bool all = world.all_min(!rank_point.work || measured_outcome(rank_point) ? 1 : 0) == 1;
-  if (world.rank() != 0 || !all) return std::nullopt;
+RawTimes gather_times(const Comm& world, const RankPoint& rank_point) {
+  const auto gather = [&world](const std::vector<double>& own) {
+    return world.gather(std::span<const double>(own), 0);
+  };
+  RawTimes raw;
+  raw.stages = gather(flat_stages(rank_point));
+  raw.chains = gather(flat_chains(rank_point));
+  raw.disturbed = gather(disturbed(rank_point));
+  raw.mark_bounds_s = gather(mark_bound(rank_point));
+  const bool own = !rank_point.work || measured_outcome(rank_point) != nullptr;
+  raw.complete = world.all_min(own ? 1 : 0) == 1;
+  return raw;
+}
+
+std::optional<GatheredTimes> assemble_times(const RankPoint& rank_point, RawTimes raw,
+                                            const std::vector<AlignedClock>& clocks) {
+  if (!raw.complete) return std::nullopt;
   const RankOutcome& own = *measured_outcome(rank_point);
   const PassFacts &aligned = own.aligned.facts, &chained = own.chained.facts;
   const auto num_rows = static_cast<int>(active_ranks(rank_point.layout).size());
   const auto num_aligned = static_cast<std::size_t>(aligned.num_iterations);
   const std::size_t stride = num_aligned + static_cast<std::size_t>(chained.num_iterations);
-  const double epoch_s = stages.front();
-  count_from(epoch_s, stages, kNumMeasures);
-  count_from(epoch_s, chains, 2);
+  put_on_common_axis(clocks, kNumMeasures, raw.stages);
+  put_on_common_axis(clocks, 2, raw.chains);
+  const double epoch_s = raw.stages.front();
+  count_from(epoch_s, raw.stages, kNumMeasures);
+  count_from(epoch_s, raw.chains, 2);
+  TableRows rows = rows_of(rank_point.layout);
+  rows.order_bound_s = order_bound_s(clocks) + two_worst(raw.mark_bounds_s);
   return GatheredTimes{
       .stages = {num_rows, aligned.num_iterations, rank_point.work->point.layers,
-                 std::move(stages)},
-      .chains = {num_rows, chained.num_iterations, own.chained.chain_layers, std::move(chains)},
-      .rows = rows_of(rank_point.layout, std::move(bounds)),
-      .aligned = facts_of(aligned, flags, 0, stride),
-      .chained = facts_of(chained, flags, num_aligned, stride)};
+                 std::move(raw.stages)},
+      .chains = {num_rows, chained.num_iterations, own.chained.chain_layers, std::move(raw.chains)},
+      .rows = std::move(rows),
+      .aligned = facts_of(aligned, raw.disturbed, 0, stride),
+      .chained = facts_of(chained, raw.disturbed, num_aligned, stride)};
 }
 
 PointSummary summarize(const GatheredTimes& times, const std::string& chain_weights) {

@@ -102,6 +102,8 @@ Json provenance_json(const HostMap& hosts, const BackendInfo& backend,
                      {"host_name", place.host_name},
                      {"local_rank", place.local_rank},
                      {"allowed_cores", place.allowed_cores},
+                     {"cores", place.cores},
+                     {"numa_nodes", place.numa_nodes},
                      {"pid", place.pid}});
     if (ranks.size() > device_ids.size() || device_ids[ranks.size() - 1].empty()) continue;
     ranks.back()["device_id"] = device_ids[ranks.size() - 1];

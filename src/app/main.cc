@@ -86,7 +86,9 @@ struct CommandLine {
                    "Seconds a phase may last before a hung run is ended; 0 for no limit")
         ->capture_default_str()
         ->check(CLI::NonNegativeNumber);
-    sub.add_option("--inject", run.faults, "For tests: a deliberate fault, KIND:rank=N[:ep_size=P]")
+    sub.add_option("--inject", run.faults,
+                   "For tests: a deliberate fault, KIND:rank=N[:ep_size=P]; slow_clock:rank=N"
+                   "[:offset_ms=X][:drift_ppm=Y]")
         ->allow_extra_args(false);
   }
 

@@ -68,6 +68,8 @@ RankEngine::RankEngine(const Comm& world, RankBackend backend, const RunSettings
       backend_(std::move(backend.backend)),
       device_ids_(std::move(backend.device_ids)),
       groups_(world),
+      clock_(clock_with_faults(settings.faults, world.rank())),
+      clock_domains_(find_clock_domains(world, clock_)),
       watchdog_(settings.phase_limit_s, [&world, &settings](const std::string& where) {
         end_hung_run(world, settings.phase_limit_s, where);
       }) {}
@@ -159,13 +161,25 @@ void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
   });
 }
 
+ClockAlignment RankEngine::align(PointClock& clock) {
+  watchdog_.enter("aligning clocks");
+  const double begin_s = monotonic_s();
+  clock.reads = clock_;
+  clock.domain = clock_domains_.domain_of_rank.at(static_cast<std::size_t>(world_.rank()));
+  const ClockAlignment alignment = align_clocks(world_, clock_domains_, clock_);
+  clock.align_s += monotonic_s() - begin_s;
+  return alignment;
+}
+
 void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
   watchdog_.enter("making communicators (" + point_label(point) + ")");
   make_fabric(point, rank_point.group);
+  rank_point.clock.before = align(rank_point.clock);
   if (!rank_point.work) {
     weights_.reset();
     watchdog_.rest();
     world_.patient_barrier();
+    rank_point.clock.after = align(rank_point.clock);
     watchdog_.enter("gathering");
     return;
   }
@@ -202,6 +216,7 @@ void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
   transport->close();
   watchdog_.enter("waiting for the other ranks (" + label + ")");
   world_.patient_barrier();
+  rank_point.clock.after = align(rank_point.clock);
 }
 
 void RankEngine::close() {

@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "app/point_clock.h"
 #include "app/rank_backend.h"
 #include "app/watchdog.h"
 #include "device/backend.h"
 #include "device/transport.h"
 #include "faults/faults.h"
+#include "mpi/clock_sync.h"
 #include "mpi/ep_group.h"
 #include "pipeline/expert_weights.h"
 #include "pipeline/point_runner.h"
@@ -34,6 +36,7 @@ struct RankPoint {
   std::optional<RankWork> work;        // absent on an idle rank
   double prepare_s = 0;                // planning and weights
   std::optional<RankOutcome> outcome;  // absent until measured
+  PointClock clock;                    // aligned before and after
 };
 
 class RankEngine {
@@ -56,6 +59,7 @@ class RankEngine {
  private:
   void check_work_agrees(const RankPoint& rank_point);
   void make_fabric(const SweepPoint& point, const EpGroup* group);
+  ClockAlignment align(PointClock& clock);
   void prepare_weights_of(const RankPoint& rank_point);
   std::vector<Fault> faults_at(const SweepPoint& point) const;
 
@@ -67,6 +71,8 @@ class RankEngine {
   std::map<std::pair<EpGroupCache::Key, std::string>, std::unique_ptr<Fabric>> fabrics_;
   std::map<EpGroupCache::Key, Comm> working_;  // ranks of all groups of a layout
   std::optional<ExpertWeights> weights_;
+  RankClock clock_;
+  ClockDomains clock_domains_;
   TraceCache traces_{0};  // keeps rows per expert of all and one trace: every rank has its own
   Watchdog watchdog_;
 };

@@ -62,11 +62,10 @@ std::vector<Fault> parse_faults(const RunCommand& command, int num_ranks) {
   std::vector<Fault> faults;
   for (const std::string& text : command.faults) {
     faults.push_back(parse_fault(text));
-    if (faults.back().kind != FaultKind::delay) {
+    const FaultKind kind = faults.back().kind;
+    if (kind != FaultKind::delay && kind != FaultKind::slow_clock) {
       throw ConfigError(
-          fmt::format("--inject {}: a simulated run has times only, so only a delay "
-                      "can be injected",
-                      text));
+          fmt::format("--inject {}: a simulated run has times only: delay or slow_clock", text));
     }
     if (faults.back().rank >= num_ranks) {
       throw ConfigError(fmt::format("--inject {}: there are {} ranks, from 0", text, num_ranks));

@@ -1,6 +1,7 @@
 #include "app/sim_sweep.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "app/experiment.h"
 #include "app/plan_notes.h"
 #include "app/signals.h"
+#include "app/sim_clocks.h"
 #include "base/chain_shape.h"
 #include "base/host_probe.h"
 #include "base/random.h"
@@ -137,19 +139,32 @@ SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout
     workload.score_layer(placement, traces);
   }
   const DeclaredTimes times = declared.finish();
+  const std::vector<int>& ranks = times.world_rank_of_row;
   const SimConditions conditions{
       .noise = point.sim != nullptr ? point.sim->noise : SimCosts::Noise{},
       .point_key = noise_key(point),
-      .faults_of_row = faults_by_row(faults, point.ep_size, times.world_rank_of_row),
-      .clock_of_row = {}};
+      .faults_of_row = faults_by_row(faults, point.ep_size, ranks),
+      .clock_of_row = sim_clocks(faults, ranks)};
   auto aligned = run_pass(point, [&](int n) { return simulate_aligned(times, conditions, n); });
   auto chained = run_pass(point, [&](int n) { return simulate_chained(times, conditions, n); });
-  return {.workload = workload.finish(),
-          .times = {.stages = std::move(aligned.table),
-                    .chains = std::move(chained.table),
-                    .rows = {.group_of_row = times.group_of_row, .order_bound_s = 0},
-                    .aligned = std::move(aligned.facts),
-                    .chained = std::move(chained.facts)}};
+  SimulatedPoint simulated{.workload = workload.finish(),
+                           .times = {.stages = std::move(aligned.table),
+                                     .chains = std::move(chained.table),
+                                     .rows = {.group_of_row = times.group_of_row},
+                                     .aligned = std::move(aligned.facts),
+                                     .chained = std::move(chained.facts)},
+                           .clock = {}};
+  const auto clocks_of = [&](std::span<const double> marks) {
+    return align_sim_clocks(point, ranks, conditions.clock_of_row, std::ranges::max(marks) + 1);
+  };
+  const std::vector<AlignedClock> clocks = clocks_of(simulated.times.stages.values());
+  simulated.clock = clock_report(clocks);
+  if (conditions.clock_of_row.empty()) return simulated;
+  simulated.times.rows.order_bound_s = order_bound_s(clocks);
+  simulated.times.stages = on_common_axis(simulated.times.stages, clocks);
+  simulated.times.chains =
+      on_common_axis(simulated.times.chains, clocks_of(simulated.times.chains.values()));
+  return simulated;
 }
 
 SimSweep::SimSweep(const SimSettings& settings, const Plan& plan, RunDirectory& results)
@@ -214,6 +229,7 @@ PointState SimSweep::record_simulated(PointRecordInput input) {
   SimulatedPoint simulated = simulate_point(point, input.layout, settings_.faults, traces_);
   input.harness.measured = monotonic_s() - begin_s;
   input.workload = std::move(simulated.workload);
+  input.clock = std::move(simulated.clock);
   input.warnings = routing_warnings(point);
   if (const auto stop = memory_stop(point, *input.workload)) {
     ladder_stops_.add(point, *stop);

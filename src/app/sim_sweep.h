@@ -46,6 +46,7 @@ class SimSweep {
 struct SimulatedPoint {
   PointWorkload workload;
   GatheredTimes times;
+  ClockReport clock;
 };
 SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout,
                               const std::vector<Fault>& faults, TraceCache& traces);

@@ -1,7 +1,9 @@
 #include "base/host_probe.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
+#include <numeric>
 #include <sstream>
 
 #include <sched.h>
@@ -49,13 +51,43 @@ int num_online_cores() {
   return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 
-int num_allowed_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-    return num_online_cores();
+std::vector<int> allowed_cores() {
+  constexpr int kMaxCores = 8192;  // cpu_set_t alone ends at 1024
+  std::vector<cpu_set_t> mask(CPU_ALLOC_SIZE(kMaxCores) / sizeof(cpu_set_t));
+  const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
+  std::vector<int> cores;
+  if (sched_getaffinity(0, bytes, mask.data()) == 0) {
+    for (int core = 0; core < kMaxCores; ++core) {
+      if (CPU_ISSET_S(static_cast<std::size_t>(core), bytes, mask.data())) cores.push_back(core);
+    }
   }
-  return std::max(1, CPU_COUNT(&set));
+  if (cores.empty()) {
+    cores.resize(static_cast<std::size_t>(num_online_cores()));
+    std::iota(cores.begin(), cores.end(), 0);
+  }
+  return cores;
+}
+
+int num_allowed_cores() {
+  return static_cast<int>(allowed_cores().size());
+}
+
+// The kernel links a core's directory to those of its nodes.
+std::vector<int> numa_nodes_of(const std::vector<int>& cores) {
+  constexpr int kMaxNodes = 64;
+  std::vector<int> nodes;
+  std::error_code ignored;
+  for (int node = 0; node < kMaxNodes; ++node) {
+    const std::string name = "/node" + std::to_string(node);
+    if (!std::filesystem::exists("/sys/devices/system/node" + name, ignored)) continue;
+    for (const int core : cores) {
+      const std::string cpu = "/sys/devices/system/cpu/cpu" + std::to_string(core);
+      if (!std::filesystem::exists(cpu + name, ignored)) continue;
+      nodes.push_back(node);
+      break;
+    }
+  }
+  return nodes;
 }
 
 std::string host_name() {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace epsweep {
 
@@ -18,8 +19,12 @@ std::optional<double> host_busy_cpu_s();
 // How often the kernel took a core from this process while it wanted to go on.
 std::int64_t involuntary_switches();
 
-// Cores this process may run on (affinity mask).
+// Numbers of the cores this process may run on (affinity mask), ascending; counted up from 0 where
+// the kernel does not say. Never none.
+std::vector<int> allowed_cores();
 int num_allowed_cores();
+// NUMA nodes of those cores, ascending; empty where the system does not tell.
+std::vector<int> numa_nodes_of(const std::vector<int>& cores);
 // Cores of the whole host.
 int num_online_cores();
 std::string host_name();

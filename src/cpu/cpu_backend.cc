@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/host_probe.h"
+#include "cpu/core_condition.h"
 #include "cpu/cpu_token_ops.h"
 
 namespace epsweep {
@@ -48,7 +49,9 @@ class ClockTimeline final : public Timeline {
 class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options)
-      : options_(options), token_ops_(options.num_threads) {}
+      : options_(options),
+        token_ops_(options.num_threads),
+        cores_("/sys/devices/system/cpu", allowed_cores()) {}
 
   BackendInfo describe() const override {
     const std::int64_t memory_bytes =
@@ -86,10 +89,12 @@ class CpuBackend final : public Backend {
     }
   }
   TokenOps& token_ops() override { return token_ops_; }
+  DeviceCondition condition() override { return cores_.read(); }
 
  private:
   BackendOptions options_;
   CpuTokenOps token_ops_;
+  CoreCondition cores_;
 };
 
 const bool registered = BackendCatalog::instance().add({.name = "cpu",

@@ -37,7 +37,7 @@ Nvml::Nvml(const std::string& uuid) : library_(dlopen("libnvidia-ml.so.1", RTLD_
 DeviceCondition Nvml::condition() const {
   if (device_ == nullptr) return {};
   DeviceCondition condition{
-      .sm_clock_mhz = reading(library_, device_, "nvmlDeviceGetClockInfo", 1, kSmClock),
+      .clock_mhz = reading(library_, device_, "nvmlDeviceGetClockInfo", 1, kSmClock),
       .memory_clock_mhz = reading(library_, device_, "nvmlDeviceGetClockInfo", 1, kMemoryClock),
       .power_w = reading(library_, device_, "nvmlDeviceGetPowerUsage", 1e-3),
       .temperature_c = reading(library_, device_, "nvmlDeviceGetTemperature", 1, kGpuSensor),

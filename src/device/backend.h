@@ -36,7 +36,8 @@ struct BackendInfo {
 
 // What a device says about itself at a moment; absent where it does not tell.
 struct DeviceCondition {
-  std::optional<double> sm_clock_mhz, memory_clock_mhz, power_w, temperature_c;
+  std::optional<double> clock_mhz;  // of its SMs or the rank's cores
+  std::optional<double> memory_clock_mhz, power_w, temperature_c;
   std::optional<std::vector<std::string>> clock_limits;  // what keeps its clock down; none is good
 };
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/rank_clock.h"
 #include "base/stage.h"
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
@@ -21,6 +22,7 @@ enum class FaultKind {
   check_error,   // the check itself breaks
   plan_seed,     // the rank plans with another seed
   delay,         // the rank sleeps before or in a stage of timed iterations
+  slow_clock,    // the rank's clock is behind and loses time
 };
 
 // Of `delay`.
@@ -41,6 +43,8 @@ struct Fault {
   int rank = 0;                // world rank it happens on
   std::optional<int> ep_size;  // only at this EP size
   Delay delay;
+  double offset_ms = 5;   // slow_clock: behind by this
+  double drift_ppm = 50;  // slow_clock: and losing this
 
   bool applies(int world_rank, int at_ep_size) const {
     return rank == world_rank && (!ep_size || *ep_size == at_ep_size);
@@ -55,6 +59,10 @@ const std::vector<std::string>& fault_names();
 // How long a rank with these faults is delayed there.
 std::int64_t delay_us(const std::vector<Fault>& faults, std::int64_t iteration, Stage stage,
                       DelayPlace place);
+
+// What the rank reads as its clock, which is the host's unless a fault is about that; its drift
+// starts now.
+RankClock clock_with_faults(const std::vector<Fault>& faults, int world_rank);
 
 // The kernel itself unless one of the faults is about kernels; the backend outlives it.
 std::unique_ptr<GroupedGemm> with_faults(std::unique_ptr<GroupedGemm> gemm, const GemmShape& shape,

@@ -5,7 +5,6 @@
 #include <numeric>
 #include <set>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -14,26 +13,9 @@
 namespace epsweep {
 namespace {
 
-// Numbers of the cores this process may run on; counted up from 0 where the kernel does not say.
-std::vector<std::int64_t> own_cores() {
-  constexpr int kMaxCores = 8192;  // cpu_set_t alone ends at 1024
-  std::vector<cpu_set_t> mask(CPU_ALLOC_SIZE(kMaxCores) / sizeof(cpu_set_t));
-  const std::size_t bytes = mask.size() * sizeof(cpu_set_t);
-  std::vector<std::int64_t> cores;
-  if (sched_getaffinity(0, bytes, mask.data()) == 0) {
-    for (int core = 0; core < kMaxCores; ++core) {
-      if (CPU_ISSET_S(static_cast<std::size_t>(core), bytes, mask.data())) cores.push_back(core);
-    }
-  }
-  if (cores.empty()) {
-    cores.resize(static_cast<std::size_t>(num_allowed_cores()));
-    std::iota(cores.begin(), cores.end(), 0);
-  }
-  return cores;
-}
-
 // Everybody's values, by rank, on every rank.
-std::vector<std::vector<int>> share_lists(const Comm& world, const std::vector<std::int64_t>& own) {
+std::vector<std::vector<int>> share_lists(const Comm& world, const std::vector<int>& values) {
+  const std::vector<std::int64_t> own(values.begin(), values.end());
   const auto lengths = world.all_gather(static_cast<std::int64_t>(own.size()));
   auto all = world.gather(std::span<const std::int64_t>(own), 0);
   const auto total = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
@@ -76,7 +58,9 @@ std::vector<std::int64_t> host_leaders(const Comm& world) {
 HostMap make_host_map(const Comm& world) {
   const auto leaders = host_leaders(world);
   const auto pids = world.all_gather(getpid());
-  auto cores = share_lists(world, own_cores());
+  const std::vector<int> own_cores = allowed_cores();
+  auto cores = share_lists(world, own_cores);
+  auto numa_nodes = share_lists(world, numa_nodes_of(own_cores));
   const auto names = share_texts(world, host_name());
   EPS_EXPECT(names.size() == leaders.size(), "one host name per rank");
 
@@ -89,6 +73,7 @@ HostMap make_host_map(const Comm& world) {
     place.host = host_of_leader.try_emplace(leaders[rank], next_host).first->second;
     place.local_rank = ranks_on_host[leaders[rank]]++;
     place.cores = std::move(cores[rank]);
+    place.numa_nodes = std::move(numa_nodes[rank]);
     place.allowed_cores = static_cast<int>(place.cores.size());
     place.pid = static_cast<int>(pids[rank]);
     place.host_name = names[rank];

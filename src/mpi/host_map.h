@@ -9,11 +9,12 @@
 namespace epsweep {
 
 struct RankPlace {
-  int host = 0;         // from 0, in order of the lowest world rank on it
-  int local_rank = 0;   // on its host
-  int local_size = 1;   // ranks on its host
+  int host = 0;        // from 0, in order of the lowest world rank on it
+  int local_rank = 0;  // on its host
+  int local_size = 1;  // ranks on its host
   int allowed_cores = 1;
   std::vector<int> cores;  // their numbers: ranks bound to one core each may or may not share it
+  std::vector<int> numa_nodes;  // of those cores; empty where the system does not tell
   int pid = 0;
   std::string host_name;  // information only; commas and the like possible
 };

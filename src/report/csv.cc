@@ -151,10 +151,13 @@ std::vector<CsvColumn> make_columns(const std::vector<Json>& records) {
             columns);
   add_group("load_", "load",
             {"ranks", "cores", "oversubscribed", "ranks_per_device", "foreign_load"}, columns);
-  for (const std::string phase : {"prepare", "check", "warmup", "flush", "measured"}) {
+  for (const std::string phase : {"prepare", "check", "warmup", "flush", "measured", "align"}) {
     columns.push_back(at_path("harness_" + phase + "_s", "harness_s." + phase));
   }
   add_group("", "", {"timings_file", "chains_file"}, columns);
+  add_group("clock_", "clock",
+            {"domains", "worst_bound_us", "worst_drift_ppm", "worst_drift_bound_ppm"}, columns);
+  columns.push_back(at_path("timings_file", "timings_file"));
   columns.push_back({"warnings", warnings_text});
   return columns;
 }

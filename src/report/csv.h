@@ -17,7 +17,7 @@ std::string csv_field(std::string_view text);
 // name theirs), identity (index, id, state, reason), the axes of the
 // point, group layout, layer times, stage times, metrics (by name, of all records), rows per
 // expert and rank, bytes by letter, FFN work and kernel calls, memory, check, load, harness time,
-// files and warnings.
+// clocks, files and warnings.
 std::string points_csv(const std::vector<Json>& records);
 
 }  // namespace epsweep

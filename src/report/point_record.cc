@@ -12,6 +12,7 @@
 #include "report/metric.h"
 #include "report/placement_json.h"
 #include "report/sent_bytes.h"
+#include "report/slow_rank.h"
 #include "report/times_json.h"
 
 namespace epsweep {
@@ -114,6 +115,19 @@ Json check_json(const std::optional<CheckResult>& check) {
           {"when", check->when}};
 }
 
+// Of the rows of the timing table, all layers; groups run the same routing.
+std::vector<std::int64_t> routed_rows_of_rows(const PointRecordInput& input) {
+  std::vector<std::int64_t> rows;
+  for (const int rank : active_ranks(input.layout)) {
+    const auto ep_rank =
+        static_cast<std::size_t>(input.layout.ep_rank_of_rank.at(static_cast<std::size_t>(rank)));
+    std::int64_t sum = 0;
+    for (const auto& layer : input.workload->rows_per_rank) sum += layer.at(ep_rank);
+    rows.push_back(sum);
+  }
+  return rows;
+}
+
 std::vector<std::string> all_warnings(const PointRecordInput& input) {
   std::vector<std::string> warnings = input.warnings;
   if (input.workload.has_value() && input.workload->placement_score.has_value()) {
@@ -121,6 +135,11 @@ std::vector<std::string> all_warnings(const PointRecordInput& input) {
     warnings.insert(warnings.end(), more.begin(), more.end());
   }
   if (!has_times(input.state)) return warnings;
+  for (const SlowRank& rank :
+       slow_ranks(input.timings->ffn_p50_s_of_rank, routed_rows_of_rows(input))) {
+    const std::vector<int> world_ranks = active_ranks(input.layout);
+    warnings.push_back(slow_rank_text(rank, world_ranks.at(static_cast<std::size_t>(rank.row))));
+  }
   const std::vector<std::string> of_times = time_warnings(*input.timings);
   warnings.insert(warnings.end(), of_times.begin(), of_times.end());
   return warnings;
@@ -208,11 +227,10 @@ Json make_point_record(const PointRecordInput& input) {
                     {"foreign_load", json_or_null(input.load.foreign_load)}};
   record["device_condition_before"] = input.device_condition_before;
   record["device_condition"] = input.device_condition;
-  record["harness_s"] = {{"prepare", input.harness.prepare},
-                         {"check", input.harness.check},
-                         {"warmup", input.harness.warmup},
-                         {"flush", input.harness.flush},
-                         {"measured", input.harness.measured}};
+  record["harness_s"] = {{"prepare", input.harness.prepare},   {"check", input.harness.check},
+                         {"warmup", input.harness.warmup},     {"flush", input.harness.flush},
+                         {"measured", input.harness.measured}, {"align", input.harness.align}};
+  record["clock"] = clock_report_json(input.clock);
   record["warnings"] = all_warnings(input);
   record["serving_memory"] = serving_memory_json(memory_of(input.point));
   record["ladder_stop"] = ladder_stop_json(input.ladder_stop);
@@ -248,6 +266,7 @@ Json record_formulas() {
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "
        "the busiest host; null below 0.5 s of CPU time, which 10 ms clock ticks cannot tell"},
+      {"clock", clock_report_formula()},
       {"metrics", std::move(metrics)},
   };
 }

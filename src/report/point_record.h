@@ -11,6 +11,7 @@
 #include "costs/point_workload.h"
 #include "plan/ladder.h"
 #include "plan/plan.h"
+#include "report/clock_report.h"
 #include "report/gemm_json.h"
 #include "report/summary.h"
 
@@ -64,7 +65,7 @@ struct LoadFacts {
 
 // Where the program's own time went, slowest rank.
 struct HarnessSeconds {
-  double prepare = 0, check = 0, warmup = 0, flush = 0, measured = 0;
+  double prepare = 0, check = 0, warmup = 0, flush = 0, measured = 0, align = 0;
 };
 
 struct PointRecordInput {
@@ -85,6 +86,7 @@ struct PointRecordInput {
   // Of every working rank's device before the first and right after the last timed iteration, see
   // DeviceCondition; null where no device tells.
   Json device_condition_before = nullptr, device_condition = nullptr;
+  std::optional<ClockReport> clock;  // of points that ran
   std::vector<std::string> warnings;
   std::optional<LadderStop> ladder_stop;  // of the point's series, at this load or a lower one
 };

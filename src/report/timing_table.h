@@ -11,7 +11,7 @@
 namespace epsweep {
 
 enum class Measure : int {
-  begin_s,  // entry into the stage on the common axis: the first row's clock, from its first entry
+  begin_s,  // entry into the stage, on rank 0's clock, from its first begin of the point
   end_s,    // exit
   cpu_s,    // CPU seconds of the rank's process in the stage
 };

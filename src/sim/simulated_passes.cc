@@ -33,7 +33,7 @@ class Ranks {
   Ticks entered(std::size_t row) const { return entered_[row]; }
   double clock_s(std::size_t row, Ticks t) const {
     return conditions_.clock_of_row.empty() ? seconds_of(t)
-                                            : conditions_.clock_of_row[row].read_s(t);
+                                            : conditions_.clock_of_row[row].at(seconds_of(t));
   }
 
   void meet() { std::ranges::fill(now_, std::ranges::max(now_)); }

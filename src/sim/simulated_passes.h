@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/rank_clock.h"
 #include "faults/faults.h"
 #include "report/chain_table.h"
 #include "report/timing_table.h"
@@ -19,7 +20,8 @@ struct SimConditions {
   SimCosts::Noise noise;
   std::uint64_t point_key = 0;                    // see RankNoise
   std::vector<std::vector<Fault>> faults_of_row;  // delays only; empty: none anywhere
-  std::vector<RankClock> clock_of_row;            // empty: all true
+  // What marks are read from: truth is the host's clock, 0 at the begin of a pass. Empty: all true.
+  std::vector<RankClock> clock_of_row;
 };
 
 // A stage between ranks: they enter at a[r], and nothing moves before the last of the EP group has

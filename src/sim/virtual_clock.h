@@ -18,15 +18,4 @@ inline double seconds_of(Ticks ticks) {
   return static_cast<double>(ticks) * kTickS;
 }
 
-// What a rank reads when the true time is t: t + offset + drift * t. Marks go through it, what
-// happens does not.
-struct RankClock {
-  double offset_s = 0;
-  double drift = 0;  // 50e-6 for 50 ppm
-
-  double read_s(Ticks t) const {
-    return seconds_of(t + ticks_of(offset_s) + std::llround(drift * static_cast<double>(t)));
-  }
-};
-
 }  // namespace epsweep

@@ -87,5 +87,50 @@ TEST(ParseFault, DelaysHaveAStageATimeAndIterations) {
   }
 }
 
+// Case C31, on real ranks: who comes 20 ms late is named, the others wait, and what moves takes no
+// longer. The bounds leave half of the delay to whatever else delays a rank on a busy machine.
+TEST(Delays, CaseC31ALateRankMakesOthersWaitAndMovesNothing) {
+  const TempDir dir;
+  const std::string experiment =
+      dir.write("x.yaml", toy_experiment({"ep_sizes: [8]", "iterations: 6"}));
+  const ProgramResult result =
+      run_on_ranks(8, "run " + experiment + " --out " + dir.path("out") +
+                          " --inject delay:rank=5:stage=dispatch:us=20000");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json record = records_of(dir.path("out")).at(0);
+  const Json& exchange = record["stages"]["dispatch"]["exchange"];
+  EXPECT_EQ(exchange["last_in_rank"], 5);
+  EXPECT_GT(exchange["last_in_share"].get<double>(), 0.5);
+  EXPECT_GT(exchange["skew_in_us"]["p50"].get<double>(), 10'000);
+  EXPECT_LT(exchange["transfer_us"]["p50"].get<double>(), 10'000);
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    const double wait_us = exchange["wait_p50_us_of_rank"][rank].get<double>();
+    if (rank == 5) {
+      EXPECT_LT(wait_us, 10'000);
+    } else {
+      EXPECT_GT(wait_us, 10'000) << rank;
+    }
+  }
+  // Layers back to back pay for it once each.
+  EXPECT_GT(record["layer"]["slowest_us"]["p50"].get<double>(), 20'000);
+}
+
+TEST(Delays, InsideAStageTheRankIsSlowAndNobodyLate) {
+  const TempDir dir;
+  const std::string experiment =
+      dir.write("x.yaml", toy_experiment({"ep_sizes: [2]", "iterations: 6"}));
+  const ProgramResult result =
+      run_on_ranks(2, "run " + experiment + " --out " + dir.path("out") +
+                          " --inject delay:rank=1:stage=expert_ffn:us=20000:place=inside");
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const Json record = records_of(dir.path("out")).at(0);
+  const Json& ffn = record["stages"]["expert_ffn"];
+  EXPECT_EQ(ffn["slowest_rank"], 1);
+  EXPECT_GT(ffn["slowest_rank_share"].get<double>(), 0.5);
+  EXPECT_GT(ffn["slowest_us"]["p50"].get<double>(), 20'000);
+  EXPECT_LT(ffn["fastest_rank_p50_us"].get<double>(), 10'000);
+  EXPECT_LT(record["stages"]["combine"]["exchange"]["skew_in_us"]["p50"].get<double>(), 10'000);
+}
+
 }  // namespace
 }  // namespace epsweep

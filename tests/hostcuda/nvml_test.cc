@@ -11,7 +11,7 @@ using testing::IsEmpty;
 
 TEST(Nvml, reads_the_device_with_the_uuid) {
   const DeviceCondition condition = Nvml("GPU-known").condition();
-  EXPECT_EQ(condition.sm_clock_mhz, 1980);
+  EXPECT_EQ(condition.clock_mhz, 1980);
   EXPECT_EQ(condition.memory_clock_mhz, 3201);
   EXPECT_EQ(condition.power_w, 345.6);
   ASSERT_TRUE(condition.clock_limits);
@@ -24,7 +24,7 @@ TEST(Nvml, leaves_out_what_the_driver_does_not_offer) {
 
 TEST(Nvml, says_nothing_of_unknown_devices) {
   const DeviceCondition condition = Nvml("MIG-unknown").condition();
-  EXPECT_FALSE(condition.sm_clock_mhz);
+  EXPECT_FALSE(condition.clock_mhz);
   EXPECT_FALSE(condition.clock_limits);
 }
 

@@ -66,6 +66,26 @@ TEST(PointRecord, MeasuredPointHoldsItsNumbers) {
   EXPECT_EQ(record["load"]["oversubscribed"], false);
 }
 
+TEST(PointRecord, ShowsHowWellClocksWereAligned) {
+  PointRecordInput input = measured_input(sample_point(4, 8));
+  EXPECT_TRUE(written_and_read(input)["clock"].is_null());
+  input.harness.align = 0.0125;
+  input.clock = ClockReport{.domains = 2,
+                            .bound_s_of_rank = {0, 0, 4e-6, 2e-6},
+                            .worst_drift_ppm = -12.5,
+                            .worst_drift_bound_ppm = 0.25};
+  const Json record = written_and_read(input);
+  EXPECT_EQ(record["harness_s"]["align"], 0.0125);
+  const Json& clock = record["clock"];
+  EXPECT_EQ(clock["domains"], 2);
+  EXPECT_EQ(clock["bound_us_of_rank"].size(), 4u);
+  EXPECT_DOUBLE_EQ(clock["bound_us_of_rank"][3].get<double>(), 2);
+  EXPECT_DOUBLE_EQ(clock["worst_bound_us"].get<double>(), 4);
+  EXPECT_EQ(clock["worst_drift_ppm"], -12.5);
+  EXPECT_EQ(clock["worst_drift_bound_ppm"], 0.25);
+  EXPECT_TRUE(record_formulas()["clock"].is_string());
+}
+
 // 16 copies by letter A, 12 by B, of 32 bytes.
 TEST(PointRecord, SaysWhichCopiesWereSent) {
   PointRecordInput input = measured_input(sample_point(4, 8));

@@ -114,7 +114,8 @@ TEST(RankClock, OffsetAndDriftAreInTheMarksAlone) {
   const DeclaredTimes times = testing::even_launch(2, 2);
   SimConditions conditions;
   const TimingTable clean = simulate_aligned(times, conditions, 10);
-  conditions.clock_of_row = {{}, {.offset_s = 5e-3, .drift = 50e-6}};
+  conditions.clock_of_row = {{},
+                             {.source = ClockSource::injected, .offset_s = 5e-3, .drift_ppm = 50}};
   const TimingTable read = simulate_aligned(times, conditions, 10);
   const double t = clean.at(1, 9, 0, Stage::combine, Measure::begin_s);
   EXPECT_EQ(read.at(0, 9, 0, Stage::combine, Measure::begin_s), t);
