@@ -48,6 +48,20 @@ TEST(GoldenTimes, WithoutFaultsTheReportSaysWhatWasDeclared) {
   EXPECT_DOUBLE_EQ(*clean.chain->convergence, 1);
 }
 
+// Three layers, of which a chain is two rounds: positions 2 and 5 are the slow one.
+TEST(GoldenTimes, ChainsGoThroughTheLayersInTurn) {
+  DeclaredTimes launch = even_launch(2, 2, 3);
+  for (std::size_t row = 0; row < 2; ++row) {
+    launch.own_s[(2 * 2 + row) * kNumStages + static_cast<std::size_t>(Stage::expert_ffn)] = 1e-3;
+  }
+  const ChainTable table = simulate_chained(launch, {}, 2);
+  ASSERT_EQ(table.chain_layers(), 6);
+  for (int position = 0; position < 6; ++position) {
+    EXPECT_NEAR(table.end_s(1, 1, position) - table.begin_s(1, 1, position),
+                position % 3 == 2 ? 1098e-6 : 298e-6, 1e-11);
+  }
+}
+
 // Seven ranks wait, one does not; nothing moves slower for it.
 TEST(GoldenFaults, BeforeDispatchOnRankFive) {
   const DeclaredTimes launch = even_launch(8, 8);

@@ -2,6 +2,7 @@
 #include "report/verdict.h"
 
 #include <cmath>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -99,6 +100,27 @@ TEST(RankNoise, DiffersByPointRankPassAndSeedAndRunsShareAFactor) {
   EXPECT_EQ(RankNoise(run, 5, 1, SimPass::chained).factor(0), shared);
   EXPECT_NE(RankNoise(run, 6, 7, SimPass::aligned).factor(4), shared);
   EXPECT_EQ(RankNoise({}, 5, 7, SimPass::aligned).factor(4), 1);
+  const SimCosts::Noise both{.relative = 0.02, .run = 0.1, .seed = 3};
+  EXPECT_DOUBLE_EQ(RankNoise(both, 5, 7, SimPass::aligned).factor(4), shared * noise.factor(4));
+}
+
+TEST(RankNoise, EveryTimeOfAPassHasItsOwn) {
+  DeclaredTimes launch = testing::even_launch(2, 2, 2);
+  launch.own_s.assign(launch.own_s.size(), 1e-3);
+  SimConditions conditions;
+  conditions.noise = kNoise;
+  const TimingTable table = simulate_aligned(launch, conditions, 3);
+  std::set<double> times;
+  for (int row = 0; row < 2; ++row) {
+    for (int i = 0; i < 3; ++i) {
+      for (int l = 0; l < 2; ++l) {
+        for (const Stage stage : {Stage::router, Stage::permute, Stage::expert_ffn}) {
+          times.insert(table.wall_s(row, i, l, stage));
+        }
+      }
+    }
+  }
+  EXPECT_EQ(times.size(), 36U);
 }
 
 }  // namespace
