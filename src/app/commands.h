@@ -38,8 +38,17 @@ int run(const RunCommand& command);
 struct ReportCommand {
   std::vector<std::string> dirs;
   bool csv = false, json = false;
+  bool stages = false;  // a table of stages for every point
+  std::string ranks;    // a table of ranks for every point: "few" or "all"; empty for none
 };
 int run(const ReportCommand& command);
+
+// Measurements of other tools, and of stored runs from their arrays of times.
+struct ReplayCommand {
+  std::vector<std::string> paths;  // run directories and files
+  bool json = false;
+};
+int run(const ReplayCommand& command);
 
 struct ListCommand {
   bool json = false;
@@ -52,5 +61,11 @@ struct ImportModelCommand {
   std::string out;   // empty: standard output
 };
 int run(const ImportModelCommand& command);
+
+struct ImportNcclTestsCommand {
+  std::string result;  // of nccl-tests, JSON
+  std::string out;     // empty: standard output
+};
+int run(const ImportNcclTestsCommand& command);
 
 }  // namespace epsweep

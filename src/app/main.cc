@@ -18,6 +18,15 @@ Start here:
 Exit codes: 0 every point measured and verified, 2 mistake in the input, 3 a check failed,
 4 points skipped or stopped, 5 run-time failure, 128+N ended by signal N.)";
 
+constexpr const char* kReplayFooter = R"(
+The smallest file: two ranks, one iteration of one stage, nobody knows how ranks started:
+  {"format": "epsweep_replay", "schema_version": "1.0", "tool": "my_bench 1.2", "points": [
+    {"name": "decode", "ep_size": 2, "regime": "unknown", "warmup": null, "ranks": [
+      {"rank": 0, "group": 0, "stages": {"dispatch": {"duration_s": [31e-6]}}},
+      {"rank": 1, "group": 0, "stages": {"dispatch": {"duration_s": [35e-6]}}}]}]}
+With begin_s and end_s instead of duration_s and a clock for every rank, waiting is told from moving.
+Exit codes: 0; 2 a mistake in the input; 3 a point failed its check or did not use its transport.)";
+
 // Options shared by the commands that read an experiment.
 void add_experiment(CLI::App& app, std::string& experiment, std::vector<std::string>& overrides) {
   app.add_option("EXPERIMENT", experiment, "YAML file, see configs/experiments/")->required();
@@ -37,8 +46,10 @@ struct CommandLine {
   PlanCommand plan;
   RunCommand run;
   ReportCommand report;
+  ReplayCommand replay;
   ListCommand list;
   ImportModelCommand import_model;
+  ImportNcclTestsCommand import_nccl_tests;
 
   CommandLine() {
     const BuildInfo build = build_info();
@@ -48,8 +59,10 @@ struct CommandLine {
     add_plan();
     add_run();
     add_report();
+    add_replay();
     add_list();
     add_import();
+    add_import_nccl_tests();
   }
 
   void add_plan() {
@@ -96,7 +109,29 @@ struct CommandLine {
     CLI::App& sub = *app.add_subcommand("report", "Tables of finished or unfinished runs");
     sub.add_option("DIR", report.dirs, "Result directories")->required();
     CLI::Option* csv = sub.add_flag("--csv", report.csv, "Comma-separated values");
-    sub.add_flag("--json", report.json, "The records as one JSON array")->excludes(csv);
+    CLI::Option* json =
+        sub.add_flag("--json", report.json, "The records as one JSON array")->excludes(csv);
+    CLI::Option* stages =
+        sub.add_flag("--stages", report.stages, "A table of stages for each point instead");
+    CLI::Option* ranks =
+        sub.add_option(
+               "--ranks", report.ranks,
+               "A table of ranks for each point instead; of more than 64 the 32 slowest and "
+               "8 fastest, or all")
+            ->expected(0, 1)
+            ->default_str("few")
+            ->check(CLI::IsMember({"few", "all"}));
+    for (CLI::Option* option : {stages, ranks}) option->excludes(csv)->excludes(json);
+  }
+
+  void add_replay() {
+    CLI::App& sub = *app.add_subcommand(
+        "replay", "The report again, computed from recorded times: of runs, or of other tools");
+    sub.add_option("PATH", replay.paths,
+                   "Result directories, and JSON files in the form of src/report/replay_format.md")
+        ->required();
+    sub.add_flag("--json", replay.json, "The records as one JSON array");
+    sub.footer(kReplayFooter);
   }
 
   void add_list() {
@@ -112,11 +147,21 @@ struct CommandLine {
     sub.add_option("--out", import_model.out, "File to write (default: standard output)");
   }
 
+  void add_import_nccl_tests() {
+    CLI::App& sub = *app.add_subcommand("import-nccl-tests",
+                                        "JSON of nccl-tests' alltoall_perf to a file for replay");
+    sub.add_option("RESULT", import_nccl_tests.result, "What alltoall_perf -I 1 -J RESULT wrote")
+        ->required();
+    sub.add_option("--out", import_nccl_tests.out, "File to write (default: standard output)");
+  }
+
   int chosen() const {
     if (app.got_subcommand("plan")) return epsweep::run(plan);
     if (app.got_subcommand("run")) return epsweep::run(run);
     if (app.got_subcommand("report")) return epsweep::run(report);
+    if (app.got_subcommand("replay")) return epsweep::run(replay);
     if (app.got_subcommand("list")) return epsweep::run(list);
+    if (app.got_subcommand("import-nccl-tests")) return epsweep::run(import_nccl_tests);
     return epsweep::run(import_model);
   }
 };

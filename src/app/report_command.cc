@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "base/error.h"
 #include "report/csv.h"
+#include "report/point_tables.h"
 #include "report/tables.h"
 
 namespace epsweep {
@@ -28,6 +29,8 @@ int run(const ReportCommand& command) {
     fmt::print("{}", points_csv(records));
   } else if (command.json) {
     fmt::print("{}\n", records_json(records));
+  } else if (command.stages || !command.ranks.empty()) {
+    fmt::print("{}\n", point_tables(runs, {.stages = command.stages, .ranks = command.ranks}));
   } else {
     fmt::print("{}\n", report_text(runs));
   }

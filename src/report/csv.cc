@@ -157,7 +157,6 @@ std::vector<CsvColumn> make_columns(const std::vector<Json>& records) {
   add_group("", "", {"timings_file", "chains_file"}, columns);
   add_group("clock_", "clock",
             {"domains", "worst_bound_us", "worst_drift_ppm", "worst_drift_bound_ppm"}, columns);
-  columns.push_back(at_path("timings_file", "timings_file"));
   columns.push_back({"warnings", warnings_text});
   return columns;
 }

@@ -18,7 +18,7 @@
 namespace epsweep {
 
 // "major.minor" of run.json and of every record. A reader refuses another major.
-inline constexpr std::string_view kSchemaVersion = "1.0";
+inline constexpr std::string_view kSchemaVersion = "2.0";
 
 // Only `measured` and `simulated` carry times and metrics: in every other state they are null.
 enum class PointState {

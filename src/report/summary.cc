@@ -177,6 +177,7 @@ PointSummary summarize(const TimingTable& table, const TableRows& rows, PassFact
   }
   summary.all_stages = summarize_part(pass.all, all, table.num_ranks());
   summary.pass = summarize_pass(std::move(facts), summary.all_stages.samples_s);
+  summary.order_bound_s = rows.order_bound_s;
   summary.all_stages_p50_s_of_rank = std::move(pass.all_p50_s_of_rank);
   summary.ffn_p50_s_of_rank = std::move(pass.ffn_p50_s_of_rank);
   return summary;

@@ -53,6 +53,7 @@ struct PointSummary {
   PassSummary pass;
   std::vector<double> all_stages_p50_s_of_rank;  // [ranks], each rank's own p50 of their sum
   std::vector<double> ffn_p50_s_of_rank;         // [ranks], expert_ffn
+  double order_bound_s = 0;                      // of the rows, see TableRows
   std::optional<ChainSummary> chain;             // absent where only stages were timed
 
   // Of a layer among others.

@@ -85,6 +85,7 @@ Json stages_json(const PointSummary& times, const std::vector<int>& world_ranks)
 Json all_stages_json(const PointSummary& times, const std::vector<int>& world_ranks) {
   Json json = summary_json(times.all_stages, kAligned, world_ranks);
   json["pass"] = pass_json(times.pass);
+  json["order_bound_us"] = times.order_bound_s * kUsPerS;
   json["p50_us_of_rank"] = us_vector_json(times.all_stages_p50_s_of_rank);
   return json;
 }
@@ -140,6 +141,7 @@ Json times_formulas() {
        "max b - max a; wait of a rank = max a - its a. last_in_rank came last most often in "
        "the group that waited longest, in last_in_share of the (iteration, layer)s; null "
        "where nobody was late or clocks cannot tell"},
+      {"order_bound_us", "marks of two ranks that are no further apart cannot be ordered"},
       {"slowest_rank", "world rank that was slowest most often"},
       {"slowest_rank_share",
        "of the (iteration, layer)s, for layer and all_stages of the iterations, in which it was "

@@ -184,8 +184,8 @@ TEST(ResultFile, AnythingElseIsRefusedByLine) {
   expect_refused(text + "\n", "points.jsonl:3");
   expect_refused(text.substr(0, text.size() - 10) + "\n", "points.jsonl:2");
   expect_refused("[1]\n", "points.jsonl:1: not a JSON object");
-  expect_refused("{\"schema_version\": \"1.0\", \"state\": \"fine\"}\n", "unknown state 'fine'");
-  expect_refused("{\"schema_version\": \"1.0\", \"state\": \"empty\"}\n", "has no 'id'");
+  expect_refused("{\"schema_version\": \"2.0\", \"state\": \"fine\"}\n", "unknown state 'fine'");
+  expect_refused("{\"schema_version\": \"2.0\", \"state\": \"empty\"}\n", "has no 'id'");
   expect_refused("{\"state\": \"empty\"}\n", "has no schema_version");
 }
 
@@ -193,12 +193,12 @@ TEST(ResultFile, AnotherMajorIsRefusedByName) {
   const ScratchDir dir;
   const std::string run = make_run(dir);
   Json record = sample_record(0);
-  record["schema_version"] = "1.7";
+  record["schema_version"] = "2.7";
   write_text(run + "/points.jsonl", to_json_line(record) + "\n");
   EXPECT_EQ(read_run(run).points.size(), 1u);
-  record["schema_version"] = "2.0";
+  record["schema_version"] = "3.0";
   write_text(run + "/points.jsonl", to_json_line(record) + "\n");
-  expect_error<ConfigError>([&run] { read_run(run); }, "points.jsonl:1: schema_version 2.0");
+  expect_error<ConfigError>([&run] { read_run(run); }, "points.jsonl:1: schema_version 3.0");
 }
 
 TEST(ResultFile, ADirectoryWithoutARunIsNamed) {
