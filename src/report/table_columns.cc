@@ -222,7 +222,7 @@ const std::vector<Axis>& table_axes() {
 
 std::string row_mark(const Json& record) {
   std::string mark;
-  if (find_text(record, "state") == "simulated") mark += 'S';
+  if (is_simulated(record)) mark += 'S';
   const Json* oversubscribed = find_value(record, "load.oversubscribed");
   if (oversubscribed != nullptr && *oversubscribed == true) mark += '!';
   if (find_number(record, "load.ranks_per_device").value_or(0) > 1) mark += '#';

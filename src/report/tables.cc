@@ -33,16 +33,6 @@ struct Section {
   int num_unfinished = 0;  // runs that did not get to their end
 };
 
-// Measured or simulated; those never meet in one section, as runs have an identity.
-bool has_times(const TableRow& row) {
-  const std::string state = find_text(*row.record, "state");
-  return state == "measured" || state == "simulated";
-}
-
-bool is_simulated(const TableRow& row) {
-  return find_text(*row.record, "state") == "simulated";
-}
-
 // The whole shape takes part: a changed model under an old name is another model.
 std::string group_key(const Json& record) {
   return find_text(record, "point.concurrency") + "\n" +
@@ -161,7 +151,7 @@ std::string mark_lines(const std::vector<TableRow>& rows) {
     }
   }
   std::string text;
-  if (std::ranges::any_of(rows, is_simulated)) {
+  if (std::ranges::any_of(rows, [](const TableRow& row) { return is_simulated(*row.record); })) {
     text += "S simulated: a virtual clock and declared costs; nothing was measured or checked\n";
   }
   if (!crowded.empty()) {
@@ -205,7 +195,7 @@ std::string notes_text(const std::vector<TableRow>& rows, const std::vector<Axis
   std::string unmeasured, warnings;
   for (const TableRow& row : rows) {
     const std::string label = row_label(row, varying);
-    if (!has_times(row)) {
+    if (!has_times(*row.record)) {
       unmeasured += fmt::format("  {}: {}: {}\n", label, find_text(*row.record, "state"),
                                 find_text(*row.record, "reason"));
     }
@@ -225,15 +215,16 @@ std::string group_text(Group group) {
   const VaryingAxes axes = split_axes(group.rows);
   sort_rows(axes.varying, group.rows);
   std::vector<TableRow> measured;
-  std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(measured), has_times);
+  std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(measured),
+               [](const TableRow& row) { return has_times(*row.record); });
   std::string text = heading(group.rows.front(), axes) + mark_lines(measured);
   if (!measured.empty()) {
     for (const TableLayout& layout : table_layouts()) {
       text += table_text(layout, axes.varying, measured);
     }
   }
-  return text + verdict_text(measured, axes.varying) + choice_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
-         ladder_text(group.rows, axes.varying);
+  return text + verdict_text(measured, axes.varying) + choice_text(measured, axes.varying) +
+         notes_text(group.rows, axes.varying) + ladder_text(group.rows, axes.varying);
 }
 
 std::vector<Section> make_sections(const std::vector<RunData>& runs) {

@@ -143,6 +143,28 @@ TEST(SimRun, ASlowClockMovesNothing) {
   EXPECT_NEAR(slow["clock"]["worst_drift_ppm"].get<double>(), 50, 0.01);
 }
 
+// What a report makes of stored times is what the run made of them, and says what they are.
+TEST(SimRun, IsReportedAgainAsSimulated) {
+  const TempDir dir;
+  const std::string out = dir.path("out");
+  ASSERT_EQ(run_program("run " + dir.write("x.yaml", sim_experiment()) +
+                        " --backend sim --ranks 16 --out " + out +
+                        " --inject delay:rank=13:stage=dispatch:us=20000")
+                .exit_code,
+            0);
+  const ProgramResult stages = run_program("report " + out + " --stages");
+  EXPECT_EQ(stages.exit_code, 0) << stages.err;
+  EXPECT_THAT(stages.out, HasSubstr(", simulated\n"));
+  EXPECT_THAT(stages.out, HasSubstr("13 (100%)"));
+  const ProgramResult replayed = run_program("replay " + out + " --json");
+  ASSERT_EQ(replayed.exit_code, 0) << replayed.err;
+  const Json stored = records_of(out).at(0), again = parse_json(replayed.out, "replay").at(0);
+  EXPECT_EQ(again["state"], "simulated");
+  EXPECT_EQ(again["stages"], stored["stages"]);
+  EXPECT_EQ(again["layer"], stored["layer"]);
+  EXPECT_EQ(again["warnings"], stored["warnings"]);
+}
+
 struct Refusal {
   std::string options, said;
 };
