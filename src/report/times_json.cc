@@ -158,7 +158,8 @@ Json times_formulas() {
       {"convergence", "p50 of (later half / earlier half of the layers that count)"},
       {"weights",
        "of a chain: cold (each layer's weights once, or more of them than caches hold), revisited "
-       "(read again within a chain and small enough to be cached), warm (weight_cache: warm)"}};
+       "(read again within a chain and small enough to be cached), warm (weight_cache: warm); "
+       "declared of simulated points"}};
 }
 
 }  // namespace epsweep

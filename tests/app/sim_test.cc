@@ -1,4 +1,6 @@
 // `--backend sim` as a user starts it: one process, and nothing of it looks measured.
+#include <fstream>
+
 #include <gmock/gmock.h>
 
 #include "base/text.h"
@@ -28,6 +30,7 @@ TEST(SimRun, SaysThatItIsSimulated) {
   EXPECT_THAT(result.out, HasSubstr("1 points: 1 simulated"));
   EXPECT_THAT(result.out, HasSubstr("S simulated: a virtual clock and declared costs; nothing was "
                                     "measured or checked"));
+  EXPECT_THAT(result.out, HasSubstr("\nS   8         64"));  // in every table
   EXPECT_THAT(result.out, Not(HasSubstr("1 measured")));
   const std::vector<Json> records = records_of(out);
   ASSERT_EQ(records.size(), 1U);
@@ -135,6 +138,10 @@ TEST(SimRun, ASlowClockMovesNothing) {
   }
   EXPECT_NEAR(slow["layer"]["slowest_us"]["p50"].get<double>(),
               clean["layer"]["slowest_us"]["p50"].get<double>(), 1e-5);
+  for (std::size_t rank = 0; rank < 8; ++rank) {
+    EXPECT_NEAR(slow["layer"]["p50_us_of_rank"][rank].get<double>(),
+                clean["layer"]["p50_us_of_rank"][rank].get<double>(), 1e-5);
+  }
   EXPECT_EQ(slow["stages"]["dispatch"]["exchange"]["last_in_rank"], 2);
   EXPECT_EQ(clean["stages"]["combine"]["exchange"]["last_in_rank"], 2);
   EXPECT_TRUE(slow["stages"]["combine"]["exchange"]["last_in_rank"].is_null());
@@ -163,6 +170,11 @@ TEST(SimRun, IsReportedAgainAsSimulated) {
   EXPECT_EQ(again["stages"], stored["stages"]);
   EXPECT_EQ(again["layer"], stored["layer"]);
   EXPECT_EQ(again["warnings"], stored["warnings"]);
+  Json changed = stored;
+  changed["stages"]["router"]["slowest_us"]["p50"] = 1;
+  std::ofstream(out + "/points.jsonl") << to_json_line(changed) << "\n";
+  const ProgramResult corrected = run_program("replay " + out + " --json");
+  EXPECT_EQ(parse_json(corrected.out, "replay").at(0)["stages"], stored["stages"]);
 }
 
 struct Refusal {
