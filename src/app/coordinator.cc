@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "costs/chain_weights.h"
 #include "costs/point_workload.h"
 #include "costs/serving_memory.h"
+#include "report/rate_claims.h"
 
 namespace epsweep {
 namespace {
@@ -41,7 +43,9 @@ ExitCode exit_code_of(const std::vector<PointState>& states) {
   const auto any = [&states](PointState state) {
     return std::ranges::find(states, state) != states.end();
   };
-  if (any(PointState::failed) || any(PointState::unverified)) return ExitCode::verification;
+  if (any(PointState::failed) || any(PointState::unverified) || any(PointState::impossible)) {
+    return ExitCode::verification;
+  }
   if (any(PointState::skipped) || any(PointState::stopped) || any(PointState::empty)) {
     return ExitCode::incomplete;
   }
@@ -139,8 +143,11 @@ Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
   }
   engine_.run(point, rank_point);
   const GatheredPoint gathered = gather_point(world_, hosts_, rank_point);
+  PointRecordInput input;
+  if (world_.rank() == 0) input = measured_input(point, rank_point, gathered);
+  doubt_ceilings(rank_point, input);
   if (world_.rank() != 0) return {};
-  return record_measured(point, rank_point, gathered);
+  return record_measured(input, gathered);
 }
 
 KnownPlaces Coordinator::places_of(const SweepPoint& point) const {
@@ -182,9 +189,20 @@ std::string Coordinator::weights_in_chains(const SweepPoint& point,
   return chain_weights(point, least, engine_.describe().last_level_cache_bytes);
 }
 
-Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
-                                                   const RankPoint& rank_point,
-                                                   const GatheredPoint& gathered) {
+std::vector<int> Coordinator::device_of_rank(const std::vector<int>& world_ranks) const {
+  std::map<std::pair<int, std::string>, int> devices;
+  std::vector<int> device_of_rank;
+  for (const int rank : world_ranks) {
+    const auto at = static_cast<std::size_t>(rank);
+    const std::pair key(hosts_.ranks[at].host, engine_.device_ids()[at]);
+    device_of_rank.push_back(
+        devices.try_emplace(key, static_cast<int>(devices.size())).first->second);
+  }
+  return device_of_rank;
+}
+
+PointRecordInput Coordinator::measured_input(const SweepPoint& point, const RankPoint& rank_point,
+                                             const GatheredPoint& gathered) {
   PointRecordInput input = record_input(point);
   const Verdict verdict = verdict_of(point, gathered);
   input.state = verdict.state;
@@ -199,11 +217,40 @@ Coordinator::PointEnd Coordinator::record_measured(const SweepPoint& point,
   input.device_condition = gathered.device_condition;
   input.harness = gathered.harness;
   input.clock = gathered.clock;
+  const std::vector<int> working = active_ranks(input.layout);
+  input.ceilings = engine_.ceilings().of(point, working, device_of_rank(working));
   if (verdict.state == PointState::measured) {
     input.timings = summarize(*gathered.times, weights_in_chains(point, *input.workload));
-    input.ladder_stop = latency_stop(point, input.timings->period_p50_s().value_or(0) * 1e6);
-    input.timings_file = results_->write_timings(point.index, gathered.times->stages);
-    input.chains_file = results_->write_timings(point.index, gathered.times->chains);
+  }
+  return input;
+}
+
+void Coordinator::doubt_ceilings(const RankPoint& rank_point, PointRecordInput& input) {
+  const auto is_doubtful = [](const RateClaim& claim) {
+    return claim.source == LimitSource::measured && claim.impossible();
+  };
+  const bool doubtful = world_.rank() == 0 && input.state == PointState::measured &&
+                        std::ranges::any_of(rate_claims(input), is_doubtful);
+  if (world_.all_max(doubtful ? 1 : 0) == 0) return;
+  // Every rank knows the layout and the dtype by the work it had; idle ones need neither.
+  engine_.measure_rates_again(rank_point);
+  if (world_.rank() != 0) return;
+  const std::vector<int> working = active_ranks(input.layout);
+  input.ceilings = engine_.ceilings().of(input.point, working, device_of_rank(working));
+}
+
+Coordinator::PointEnd Coordinator::record_measured(PointRecordInput& input,
+                                                   const GatheredPoint& gathered) {
+  if (input.state == PointState::measured) {
+    input.timings_file = results_->write_timings(input.point.index, gathered.times->stages);
+    input.chains_file = results_->write_timings(input.point.index, gathered.times->chains);
+    if (const auto claim = worst_impossible(rate_claims(input))) {
+      input.state = PointState::impossible;
+      input.reason = impossible_text(*claim);
+    }
+  }
+  if (input.state == PointState::measured) {
+    input.ladder_stop = latency_stop(input.point, input.timings->period_p50_s().value_or(0) * 1e6);
   }
   PointEnd end = record(input);
   end.stop_signal = gathered.stop_signal;

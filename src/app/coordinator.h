@@ -40,8 +40,13 @@ class Coordinator {
   void share_end(const SweepPoint& point, PointEnd& end);
   std::string weights_in_chains(const SweepPoint& point, const PointWorkload& workload) const;
   PointRecordInput record_input(const SweepPoint& point) const;
-  PointEnd record_measured(const SweepPoint& point, const RankPoint& rank_point,
-                           const GatheredPoint& gathered);
+  // The ranks that share a device, by position among the working ones.
+  std::vector<int> device_of_rank(const std::vector<int>& world_ranks) const;
+  PointRecordInput measured_input(const SweepPoint& point, const RankPoint& rank_point,
+                                  const GatheredPoint& gathered);
+  // Nobody is called impossible on the word of one measurement. Collective over the world.
+  void doubt_ceilings(const RankPoint& rank_point, PointRecordInput& input);
+  PointEnd record_measured(PointRecordInput& input, const GatheredPoint& gathered);
   PointEnd record(const PointRecordInput& input);
 
   const Comm& world_;

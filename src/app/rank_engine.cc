@@ -16,6 +16,7 @@
 #include "mpi/environment.h"
 #include "pipeline/dtype_refusal.h"
 #include "pipeline/exchange_refusal.h"
+#include "report/point_record.h"
 
 namespace epsweep {
 namespace {
@@ -50,6 +51,15 @@ std::function<void(int, Stage, DelayPlace)> delay_of(const std::vector<Fault>& f
   };
 }
 
+// The backend's default and what the experiment names.
+std::vector<std::string> ceiling_kernels(const RunSettings& settings) {
+  std::vector<std::string> kernels = settings.kernels;
+  const std::string& own =
+      BackendCatalog::instance().at(settings.devices.backend).default_grouped_gemm;
+  if (std::ranges::find(kernels, own) == kernels.end()) kernels.insert(kernels.begin(), own);
+  return kernels;
+}
+
 std::string kernel_refusal(const RankWork& work) {
   const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
   for (const GemmShape& shape : {gate_up_shape(work), down_shape(work)}) {
@@ -70,6 +80,7 @@ RankEngine::RankEngine(const Comm& world, RankBackend backend, const RunSettings
       groups_(world),
       clock_(clock_with_faults(settings.faults, world.rank())),
       clock_domains_(find_clock_domains(world, clock_)),
+      ceilings_(ceiling_kernels(settings)),
       watchdog_(settings.phase_limit_s, [&world, &settings](const std::string& where) {
         end_hung_run(world, settings.phase_limit_s, where);
       }) {}
@@ -142,6 +153,57 @@ void RankEngine::make_fabric(const SweepPoint& point, const EpGroup* group) {
   fabrics_.emplace(key, entry.make_fabric == nullptr ? nullptr : entry.make_fabric(world_, group));
 }
 
+std::unique_ptr<Transport> RankEngine::make_transport(const SweepPoint& point,
+                                                      const EpGroup& group) {
+  return TransportCatalog::instance()
+      .at(point.transport)
+      .make(group, fabrics_.at({layout_key(point), point.transport}).get());
+}
+
+RanksTogether RankEngine::together_of(const SweepPoint& point) {
+  const Comm& ranks = working_.at(layout_key(point));
+  return {.all_max = [&ranks](std::int64_t value) { return ranks.all_max(value); },
+          .enter_phase = [this](const std::string& phase) { watchdog_.enter(phase); }};
+}
+
+// By the working ranks, before weights take memory.
+void RankEngine::measure_ceilings(const SweepPoint& point, const RankPoint& rank_point) {
+  if (settings_.ceilings == Ceilings::skip) return;
+  const std::vector<int> world_ranks = active_ranks(rank_point.layout);
+  const bool lacks_rates = ceilings_.lacks_rates(world_ranks, point.dtype);
+  const bool lacks_exchange = ceilings_.lacks_exchange(point);
+  if (!lacks_rates && !lacks_exchange) return;
+  weights_.reset();
+  const WorkingRanks ranks = {.comm = working_.at(layout_key(point)),
+                              .world_ranks = world_ranks,
+                              .together = together_of(point)};
+  if (lacks_rates) ceilings_.measure_rates(*backend_, point.dtype, ranks);
+  if (!lacks_exchange) return;
+  const auto transport = make_transport(point, *rank_point.group);
+  ceilings_.measure_exchange(
+      *backend_, *transport, point,
+      {.ep_size = rank_point.group->ep_size(),
+       .ep_rank = rank_point.group->ep_rank(),
+       .capacity = TransportCatalog::instance().at(point.transport).capacity},
+      ranks);
+  transport->close();
+}
+
+void RankEngine::measure_rates_again(const RankPoint& rank_point) {
+  if (rank_point.work) {
+    const SweepPoint& point = rank_point.work->point;
+    const std::vector<int> world_ranks = active_ranks(rank_point.layout);
+    weights_.reset();
+    ceilings_.measure_rates(*backend_, point.dtype,
+                            {.comm = working_.at(layout_key(point)),
+                             .world_ranks = world_ranks,
+                             .together = together_of(point)});
+  }
+  watchdog_.rest();
+  world_.patient_barrier();
+  watchdog_.enter("recording");
+}
+
 std::vector<Fault> RankEngine::faults_at(const SweepPoint& point) const {
   std::vector<Fault> faults = settings_.faults;
   std::erase_if(faults,
@@ -183,6 +245,7 @@ void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
     watchdog_.enter("gathering");
     return;
   }
+  measure_ceilings(point, rank_point);
   const RankWork& work = *rank_point.work;
   const std::string label = point_label(work.point);
   watchdog_.enter("preparing weights (" + label + ")");
@@ -207,11 +270,7 @@ void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
       .delay = delay_of(faults),
   };
   const auto transport =
-      with_faults(TransportCatalog::instance()
-                      .at(work.point.transport)
-                      .make(*rank_point.group,
-                            fabrics_.at({layout_key(work.point), work.point.transport}).get()),
-                  faults, *backend_);
+      with_faults(make_transport(work.point, *rank_point.group), faults, *backend_);
   rank_point.outcome = run_point(work, *backend_, *transport, *weights_, hooks);
   transport->close();
   watchdog_.enter("waiting for the other ranks (" + label + ")");

@@ -10,6 +10,7 @@
 
 #include "app/point_clock.h"
 #include "app/rank_backend.h"
+#include "app/run_ceilings.h"
 #include "app/watchdog.h"
 #include "device/backend.h"
 #include "device/transport.h"
@@ -26,7 +27,9 @@ namespace epsweep {
 struct RunSettings {
   DeviceSettings devices;
   std::vector<Fault> faults;
-  double phase_limit_s = 600;  // longest a phase may last; <= 0 for no limit
+  Ceilings ceilings = Ceilings::measure;
+  std::vector<std::string> kernels;  // grouped_gemm of the experiment
+  double phase_limit_s = 600;        // longest a phase may last; <= 0 for no limit
 };
 
 // One point as one rank sees it.
@@ -50,14 +53,20 @@ class RankEngine {
   // What is missing of a rank's memory; the same on all ranks; empty if nothing is.
   std::string memory_shortfall_of(const RankPoint& rank_point) const;
   void run(const SweepPoint& point, RankPoint& rank_point);
+  // Measures the rates again that the point's ranks have at best, where some did better.
+  void measure_rates_again(const RankPoint& rank_point);
   void close();
 
+  const RunCeilings& ceilings() const { return ceilings_; }
   BackendInfo describe() const { return backend_->describe(); }
   // Of all ranks, on rank 0; see BackendInfo::device_id.
   const std::vector<std::string>& device_ids() const { return device_ids_; }
 
  private:
   void check_work_agrees(const RankPoint& rank_point);
+  void measure_ceilings(const SweepPoint& point, const RankPoint& rank_point);
+  RanksTogether together_of(const SweepPoint& point);
+  std::unique_ptr<Transport> make_transport(const SweepPoint& point, const EpGroup& group);
   void make_fabric(const SweepPoint& point, const EpGroup* group);
   ClockAlignment align(PointClock& clock);
   void prepare_weights_of(const RankPoint& rank_point);
@@ -73,6 +82,7 @@ class RankEngine {
   std::optional<ExpertWeights> weights_;
   RankClock clock_;
   ClockDomains clock_domains_;
+  RunCeilings ceilings_;
   TraceCache traces_{0};  // keeps rows per expert of all and one trace: every rank has its own
   Watchdog watchdog_;
 };

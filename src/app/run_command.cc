@@ -108,7 +108,10 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
   Coordinator coordinator(world, hosts, plan, engine, results ? &*results : nullptr);
   const int exit_code = run_points(coordinator);
   engine.close();
-  if (world.rank() == 0) finish_results(*results, std::move(run_facts), exit_code);
+  if (world.rank() == 0) {
+    run_facts["ceilings"] = engine.ceilings().json();
+    finish_results(*results, std::move(run_facts), exit_code);
+  }
   return exit_code;
 }
 
@@ -136,6 +139,8 @@ int run_in_world(const RunCommand& command, const Comm& world) {
     for (const std::string& fault : command.faults) settings.faults.push_back(parse_fault(fault));
     spec = load_on_rank(command, settings.faults, world.rank());
     plan = make_plan(spec);
+    settings.ceilings = spec.ceilings;
+    settings.kernels = spec.grouped_gemm;
     check_before_running(spec, plan, world.size());
   } catch (const ConfigError& error) {
     problem = error.what();

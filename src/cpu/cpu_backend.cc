@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "base/host_probe.h"
 #include "cpu/core_condition.h"
+#include "cpu/cpu_probes.h"
 #include "cpu/cpu_token_ops.h"
 
 namespace epsweep {
@@ -51,7 +52,8 @@ class CpuBackend final : public Backend {
   explicit CpuBackend(const BackendOptions& options)
       : options_(options),
         token_ops_(options.num_threads),
-        cores_("/sys/devices/system/cpu", allowed_cores()) {}
+        cores_("/sys/devices/system/cpu", allowed_cores()),
+        probes_(options.num_threads) {}
 
   BackendInfo describe() const override {
     const std::int64_t memory_bytes =
@@ -90,11 +92,13 @@ class CpuBackend final : public Backend {
   }
   TokenOps& token_ops() override { return token_ops_; }
   DeviceCondition condition() override { return cores_.read(); }
+  Probes* probes() override { return &probes_; }
 
  private:
   BackendOptions options_;
   CpuTokenOps token_ops_;
   CoreCondition cores_;
+  CpuProbes probes_;
 };
 
 const bool registered = BackendCatalog::instance().add({.name = "cpu",

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
+#include "cuda/cuda_probes.h"
 #include "cuda/cuda_token_ops.h"
 #include "cuda/device_choice.h"
 #include "cuda/element_type_of.h"
@@ -93,6 +94,7 @@ class CudaBackend final : public Backend {
   }
   TokenOps& token_ops() override { return token_ops_; }
   DeviceCondition condition() override { return nvml_.condition(); }
+  Probes* probes() override { return &probes_; }
 
  private:
   // What cuBLAS, NCCL and modules that are loaded later take: 2 GiB of a large GPU.
@@ -121,6 +123,7 @@ class CudaBackend final : public Backend {
   StreamHandle copies_;
   Buffer stage_ = make_pinned_buffer(kStageBytes);
   CudaTokenOps token_ops_;
+  CudaProbes probes_{device_.cache_bytes};
   Nvml nvml_{device_.uuid};
 };
 

@@ -13,6 +13,7 @@
 #include "base/registry.h"
 #include "device/buffer.h"
 #include "device/lane.h"
+#include "device/probes.h"
 #include "device/timeline.h"
 #include "device/token_ops.h"
 
@@ -59,6 +60,8 @@ class Backend {
   virtual TokenOps& token_ops() = 0;
   // Takes up to a millisecond.
   virtual DeviceCondition condition() { return {}; }
+  // Null for a device without ceilings of its own.
+  virtual Probes* probes() { return nullptr; }
 };
 
 // Whether several ranks may use one device: what they measure then is not what a device does.

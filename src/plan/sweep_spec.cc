@@ -89,6 +89,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"topology", topology_json(spec.topology)},
           {"groups", to_string(spec.groups)},
           {"weight_cache", to_string(spec.weight_cache)},
+          {"ceilings", to_string(spec.ceilings)},
           {"allow_empty_ranks", spec.allow_empty_ranks},
           {"layers", spec.layers},
           {"warmup", spec.warmup},

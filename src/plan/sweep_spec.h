@@ -32,6 +32,8 @@ enum class ExchangeUnit { assignment, rank };
 enum class Groups { fill, single };
 // What timed iterations find in the caches: weights flushed before each one, or left as they are.
 enum class WeightCache { flush, warm };
+// Whether a run measures what its ranks can do at best, beside its points.
+enum class Ceilings { measure, skip };
 
 inline const std::vector<std::string> kConcurrencyModeNames = {"fixed_global", "fixed_per_rank",
                                                                "listed"};
@@ -39,6 +41,7 @@ inline const std::vector<std::string> kMappingNames = {"packed", "spread"};
 inline const std::vector<std::string> kExchangeUnitNames = {"assignment", "rank"};
 inline const std::vector<std::string> kGroupsNames = {"fill", "single"};
 inline const std::vector<std::string> kWeightCacheNames = {"flush", "warm"};
+inline const std::vector<std::string> kCeilingsNames = {"measure", "skip"};
 inline const std::vector<std::string> kLaunchNames = {"direct", "graph"};
 inline const std::vector<std::string> kDTypeNames = {"bf16", "fp32", "fp8", "fp8_block128"};
 
@@ -56,6 +59,9 @@ inline const std::string& to_string(Groups groups) {
 }
 inline const std::string& to_string(WeightCache cache) {
   return kWeightCacheNames[static_cast<std::size_t>(cache)];
+}
+inline const std::string& to_string(Ceilings ceilings) {
+  return kCeilingsNames[static_cast<std::size_t>(ceilings)];
 }
 inline const std::string& to_string(Launch launch) {
   return kLaunchNames[static_cast<std::size_t>(launch)];
@@ -131,6 +137,7 @@ struct SweepSpec {
   Topology topology;  // declared; of `run` the ranks' real hosts where it is not
   Groups groups = Groups::fill;
   WeightCache weight_cache = WeightCache::flush;
+  Ceilings ceilings = Ceilings::measure;
   bool allow_empty_ranks = false;  // EP sizes above num_experts: ranks without experts join in
   int layers = 1;
   int warmup = 2;

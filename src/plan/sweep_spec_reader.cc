@@ -33,6 +33,7 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "topology",
                                            "groups",
                                            "weight_cache",
+                                           "ceilings",
                                            "allow_empty_ranks",
                                            "layers",
                                            "warmup",
@@ -169,6 +170,9 @@ void read_fixed(const MapReader& top, SweepSpec& spec) {
   }
   if (const YamlNode* node = top.find("weight_cache")) {
     spec.weight_cache = read_enum<WeightCache>(*node, kWeightCacheNames);
+  }
+  if (const YamlNode* node = top.find("ceilings")) {
+    spec.ceilings = read_enum<Ceilings>(*node, kCeilingsNames);
   }
   if (const YamlNode* node = top.find("capacity_factor")) {
     spec.capacity_factor = read_number(*node, 1, kMaxCapacityFactor);

@@ -6,7 +6,9 @@
 #include <string>
 
 #include "base/registry.h"
+#include "costs/exchange_fit.h"
 #include "costs/ffn_work.h"
+#include "costs/roofline.h"
 #include "costs/traffic.h"
 #include "plan/sweep_point.h"
 #include "report/summary.h"
@@ -22,7 +24,9 @@ struct PointFacts {
   int num_active_ranks = 0;  // ranks of the groups that run
   const Traffic& traffic;
   const FfnWork& ffn;
-  std::optional<FfnWork> slowest_rank_ffn;  // of the rank that is slowest in expert_ffn
+  std::optional<FfnWork> slowest_rank_ffn;         // of the rank that is slowest in expert_ffn
+  std::optional<FfnRoofline> ffn_roofline = {};    // of the same rank
+  std::optional<ExchangeLine> exchange_line = {};  // of bare exchanges
 
   const TimeSummary& slowest_s(Stage stage) const {
     return summary.stages[static_cast<std::size_t>(stage)].slowest_s;

@@ -14,6 +14,8 @@ namespace {
 
 constexpr std::int64_t kVersion = 3;
 constexpr double kSPerUs = 1e-6;
+// So many for each of a process's ranks are still a count of a replay file.
+constexpr std::int64_t kMostBytes = kMostCount / (64 * 64);
 
 struct Setup {
   std::string program;  // alltoall_perf
@@ -92,9 +94,17 @@ Setup read_setup(const JsonAt& root, std::vector<std::string>& notes) {
   return setup;
 }
 
+// What a replay file may hold: nothing negative, and no more than three years.
+constexpr double kMostUs = 1e14;
+
 std::vector<double> seconds(const JsonAt& list) {
   std::vector<double> values = list.numbers();
-  for (double& value : values) value *= kSPerUs;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (!(values[i] >= 0 && values[i] <= kMostUs)) {
+      list.refuse(fmt::format("iteration {} (from 0): {} us is no time", i, values[i]));
+    }
+    values[i] *= kSPerUs;
+  }
   return values;
 }
 
@@ -103,7 +113,13 @@ std::vector<std::vector<double>> rows_of(const JsonAt& per_iteration) {
   const char* const matrix = "per_process_max_times_us";
   if (!per_iteration.has(matrix)) return {seconds(per_iteration.at("times_us"))};
   std::vector<std::vector<double>> rows;
-  for (const JsonAt& row : per_iteration.at(matrix).items()) rows.push_back(seconds(row));
+  for (const JsonAt& row : per_iteration.at(matrix).items()) {
+    rows.push_back(seconds(row));
+    if (rows.back().size() != rows.front().size()) {
+      row.refuse(fmt::format("{} iterations, the first process has {}", rows.back().size(),
+                             rows.front().size()));
+    }
+  }
   return rows;
 }
 
@@ -114,7 +130,7 @@ std::vector<int> groups_of(const Setup& setup, std::size_t num_rows) {
 }
 
 Json point_of(const Setup& setup, const JsonAt& result, const JsonAt& per_iteration, int repeat) {
-  const std::int64_t size = result.at("size").count();
+  const std::int64_t size = result.at("size").count(0, kMostBytes);
   const std::vector<std::vector<double>> rows = rows_of(per_iteration);
   const std::vector<int> groups = groups_of(setup, rows.size());
   std::map<int, int> rows_of_group;

@@ -6,11 +6,13 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "costs/rate_limits.h"
 #include "report/bytes_json.h"
 #include "report/gemm_json.h"
 #include "report/memory_json.h"
 #include "report/metric.h"
 #include "report/placement_json.h"
+#include "report/roofline_json.h"
 #include "report/sent_bytes.h"
 #include "report/slow_rank.h"
 #include "report/times_json.h"
@@ -72,25 +74,42 @@ std::optional<FfnWork> slowest_rank_ffn(const PointRecordInput& input,
   return of_rank[static_cast<std::size_t>(ep_rank)];
 }
 
-Json metrics_json(const PointRecordInput& input, const std::vector<int>& world_ranks) {
-  const PointFacts facts = {.point = input.point,
-                            .summary = *input.timings,
-                            .num_groups = input.layout.num_groups,
-                            .num_active_ranks = static_cast<int>(world_ranks.size()),
-                            .traffic = input.workload->traffic,
-                            .ffn = input.workload->ffn,
-                            .slowest_rank_ffn = slowest_rank_ffn(input, world_ranks)};
+std::optional<FfnRoofline> slowest_rank_roofline(const PointRecordInput& input,
+                                                 const std::vector<int>& world_ranks) {
+  const std::optional<FfnWork> work = slowest_rank_ffn(input, world_ranks);
+  if (!work || !input.ceilings) return std::nullopt;
+  const auto row = static_cast<std::size_t>(
+      input.timings->stages[static_cast<std::size_t>(Stage::expert_ffn)].slowest_rank);
+  const RankCeilings& rank = input.ceilings->ranks.at(row);
+  return ffn_roofline(*work, input.point.model, input.point.dtype, input.point.layers,
+                      input.timings->ffn_p50_s_of_rank.at(row),
+                      {.flop_per_s = rank.flop_per_s.value_or(0),
+                       .read_bytes_per_s = rank.read_bytes_per_s.value_or(0)});
+}
+
+void put_metrics(const PointRecordInput& input, const std::vector<int>& world_ranks, Json& record) {
+  const PointFacts facts = {
+      .point = input.point,
+      .summary = *input.timings,
+      .num_groups = input.layout.num_groups,
+      .num_active_ranks = static_cast<int>(world_ranks.size()),
+      .traffic = input.workload->traffic,
+      .ffn = input.workload->ffn,
+      .slowest_rank_ffn = slowest_rank_ffn(input, world_ranks),
+      .ffn_roofline = slowest_rank_roofline(input, world_ranks),
+      .exchange_line = input.ceilings ? input.ceilings->exchange : std::nullopt};
+  record["ffn_roofline"] = roofline_json(facts.ffn_roofline);
   Json json = Json::object();
   const MetricCatalog& catalog = MetricCatalog::instance();
   for (const std::string& name : catalog.names()) {
     json[name] = json_or_null(catalog.at(name).compute(facts));
   }
-  return json;
+  record["metrics"] = std::move(json);
 }
 
 void put_times(const PointRecordInput& input, Json& record) {
   for (const char* key : {"layer", "all_stages", "entry_skew_us", "stages", "ffn_p50_us_of_rank",
-                          "metrics", "timings_file", "chains_file"}) {
+                          "ffn_roofline", "metrics", "timings_file", "chains_file"}) {
     record[key] = nullptr;
   }
   if (!has_times(input.state)) return;
@@ -101,7 +120,7 @@ void put_times(const PointRecordInput& input, Json& record) {
   record["entry_skew_us"] = entry_skew_json(timings);
   record["stages"] = stages_json(timings, world_ranks);
   record["ffn_p50_us_of_rank"] = us_vector_json(timings.ffn_p50_s_of_rank);
-  record["metrics"] = metrics_json(input, world_ranks);
+  put_metrics(input, world_ranks, record);
   if (!input.timings_file.empty()) record["timings_file"] = input.timings_file;
   if (!input.chains_file.empty()) record["chains_file"] = input.chains_file;
 }
@@ -151,20 +170,21 @@ std::optional<ServingMemory> memory_of(const SweepPoint& point) {
 }
 
 void expect_consistent(const PointRecordInput& input) {
-  if (!has_times(input.state)) {
-    EPS_EXPECT(!input.reason.empty() || input.state == PointState::empty,
-               "a point that was not measured needs a reason");
-    return;
-  }
+  EPS_EXPECT(!input.reason.empty() || input.state == PointState::measured ||
+                 input.state == PointState::simulated || input.state == PointState::empty,
+             "a point that was not measured needs a reason");
+  if (!has_times(input.state)) return;
   EPS_EXPECT(input.timings.has_value() && input.workload.has_value(),
              "a measured point needs its times and its workload");
-  const bool measured = input.state == PointState::measured;
-  EPS_EXPECT(!measured || (input.check && input.check->verdict == CheckVerdict::passed),
+  const bool simulated = input.state == PointState::simulated;
+  EPS_EXPECT(simulated || (input.check && input.check->verdict == CheckVerdict::passed),
              "a measured point needs a passed check");
-  EPS_EXPECT(measured || (input.check && input.check->verdict == CheckVerdict::not_run),
+  EPS_EXPECT(!simulated || (input.check && input.check->verdict == CheckVerdict::not_run),
              "a simulated point has nothing to check");
   EPS_EXPECT(input.timings->ffn_p50_s_of_rank.size() == active_ranks(input.layout).size(),
              "times are not of the ranks in groups");
+  EPS_EXPECT(!input.ceilings || input.ceilings->ranks.size() == active_ranks(input.layout).size(),
+             "ceilings are not of the ranks in groups");
 }
 
 }  // namespace
@@ -259,6 +279,8 @@ Json record_formulas() {
       {"ffn",
        "one group, summed over layers; flops = 2 * routed rows * parameters of an expert; "
        "weight_scale_bytes: scales of fp8 weights, beside weight_bytes"},
+      {"ffn_roofline", roofline_formula()},
+      {"impossible", impossible_formula()},
       {"serving_memory", serving_memory_formula()},
       {"ladder_stop",
        "the load at which the point's series (all axes equal but the load) was stopped, and why"},

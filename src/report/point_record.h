@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "costs/point_ceilings.h"
 #include "costs/point_workload.h"
 #include "plan/ladder.h"
 #include "plan/plan.h"
@@ -20,7 +21,8 @@ namespace epsweep {
 // "major.minor" of run.json and of every record. A reader refuses another major.
 inline constexpr std::string_view kSchemaVersion = "2.0";
 
-// Only `measured` and `simulated` carry times and metrics: in every other state they are null.
+// `measured`, `impossible` and `simulated` carry times and metrics: in every other state they are
+// null.
 enum class PointState {
   measured,    // timed, and its check passed
   empty,       // ran with zero tokens everywhere: nothing to measure, not to be compared
@@ -28,15 +30,19 @@ enum class PointState {
   stopped,     // a limit ended the sweep before it
   failed,      // ran and went wrong, or its check found wrong values
   unverified,  // its check could not finish
+  impossible,  // its check passed, but a rate is above a ceiling: not to be compared
   simulated,   // its times are those of a virtual clock with declared costs: nothing was computed
 };
 inline const std::vector<std::string> kPointStateNames = {
-    "measured", "empty", "skipped", "stopped", "failed", "unverified", "simulated"};
-inline bool has_times(PointState state) {
-  return state == PointState::measured || state == PointState::simulated;
-}
+    "measured", "empty", "skipped", "stopped", "failed", "unverified", "impossible", "simulated"};
 inline const std::string& to_string(PointState state) {
   return kPointStateNames[static_cast<std::size_t>(state)];
+}
+
+// Whether a point in this state has times: it was timed and its check passed, or it was simulated.
+inline bool has_times(PointState state) {
+  return state == PointState::measured || state == PointState::impossible ||
+         state == PointState::simulated;
 }
 
 // not_run: of simulated points, which have no values to look at.
@@ -81,6 +87,7 @@ struct PointRecordInput {
   // times, left out of the record in every other one.
   std::optional<PointSummary> timings;
   std::string timings_file, chains_file;  // relative to the run directory; empty for none
+  std::optional<PointCeilings> ceilings;  // absent where none were measured
   LoadFacts load;
   HarnessSeconds harness;
   // Of every working rank's device before the first and right after the last timed iteration, see

@@ -32,7 +32,7 @@ std::string point_tables(const std::vector<RunData>& runs, const PointTables& ta
   for (const RunData& run : runs) {
     text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", run.dir);
     for (const Json& record : run.points) {
-      if (!has_times(record)) continue;
+      if (!has_row(record)) continue;
       text += "\n" + point_text(run, record, tables);
     }
   }

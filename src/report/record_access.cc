@@ -37,7 +37,7 @@ bool is_simulated(const Json& record) {
   return find_text(record, "state") == "simulated";
 }
 
-bool has_times(const Json& record) {
+bool has_row(const Json& record) {
   return is_simulated(record) || find_text(record, "state") == "measured";
 }
 

@@ -114,7 +114,7 @@ TableLayout latency_layout() {
       "layer: us per layer, layers back to back (chained), slowest rank inside each chain; 95 %: "
       "interval of its median; stages: sum of the slowest ranks' stages started together "
       "(aligned), us; cpu: us the slowest rank computed in them; /rank: ranks in groups; GB/s of "
-      "touched weights; slowest: world rank (how often)",
+      "touched weights; roof: ffn's % of its roofline; slowest: world rank (how often)",
       {{{"layer p50"}, number("layer.slowest_us.p50")},
        {{"95 %"}, median_interval_text},
        {{"p90"}, number("layer.slowest_us.p90")},
@@ -125,6 +125,7 @@ TableLayout latency_layout() {
        {{"tok/s/rank"}, number("metrics.tokens_per_s_per_rank")},
        {{"GFLOP/s/rank"}, number("metrics.ffn_gflop_per_s_per_rank")},
        {{"GB/s/rank"}, number("metrics.ffn_weight_gb_per_s_per_rank")},
+       {{"roof %"}, percent("metrics.ffn_roofline_share")},
        {{"groups"}, plain("num_groups")},
        {{"idle"}, num_idle_text},
        {{"slowest"}, slowest_rank("layer")}}};

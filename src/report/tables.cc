@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "report/ceiling_lines.h"
 #include "report/choice_lines.h"
 #include "report/ladder_lines.h"
 #include "report/record_access.h"
@@ -31,6 +32,7 @@ struct Section {
   std::vector<TableRow> rows;
   int num_planned = 0;     // points of all its runs
   int num_unfinished = 0;  // runs that did not get to their end
+  std::string ceilings;    // of all its runs
 };
 
 // The whole shape takes part: a changed model under an old name is another model.
@@ -195,7 +197,7 @@ std::string notes_text(const std::vector<TableRow>& rows, const std::vector<Axis
   std::string unmeasured, warnings;
   for (const TableRow& row : rows) {
     const std::string label = row_label(row, varying);
-    if (!has_times(*row.record)) {
+    if (!has_row(*row.record)) {
       unmeasured += fmt::format("  {}: {}: {}\n", label, find_text(*row.record, "state"),
                                 find_text(*row.record, "reason"));
     }
@@ -216,7 +218,7 @@ std::string group_text(Group group) {
   sort_rows(axes.varying, group.rows);
   std::vector<TableRow> measured;
   std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(measured),
-               [](const TableRow& row) { return has_times(*row.record); });
+               [](const TableRow& row) { return has_row(*row.record); });
   std::string text = heading(group.rows.front(), axes) + mark_lines(measured);
   if (!measured.empty()) {
     for (const TableLayout& layout : table_layouts()) {
@@ -240,6 +242,7 @@ std::vector<Section> make_sections(const std::vector<RunData>& runs) {
     section->num_planned += static_cast<int>(find_number(run.run, "num_points").value_or(0));
     const bool planned = find_value(run.run, "num_points") != nullptr;
     section->num_unfinished += planned && find_value(run.run, "finished_utc") == nullptr ? 1 : 0;
+    section->ceilings += ceiling_text(run.run);
     for (const Json& record : run.points) section->rows.push_back({&record, run.dir});
   }
   return sections;
@@ -267,6 +270,7 @@ std::string report_text(const std::vector<RunData>& runs) {
   for (const Section& section : make_sections(runs)) {
     if (!text.empty()) text += "\n";
     text += fmt::format("# {}\n{}\n", join(section.dirs), counts_text(section));
+    text += section.ceilings;
     for (Group& group : make_groups(section.rows)) text += "\n" + group_text(std::move(group));
   }
   return text;

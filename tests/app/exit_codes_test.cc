@@ -14,6 +14,7 @@ TEST(ExitCode, FollowsTheWorstState) {
   EXPECT_EQ(exit_code_of({measured, measured}), ExitCode::ok);
   EXPECT_EQ(exit_code_of({measured, failed, skipped}), ExitCode::verification);
   EXPECT_EQ(exit_code_of({unverified, measured}), ExitCode::verification);
+  EXPECT_EQ(exit_code_of({impossible, measured, skipped}), ExitCode::verification);
   EXPECT_EQ(exit_code_of({measured, skipped}), ExitCode::incomplete);
   EXPECT_EQ(exit_code_of({stopped}), ExitCode::incomplete);
   EXPECT_EQ(exit_code_of({empty}), ExitCode::incomplete);

@@ -30,11 +30,12 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     // Its times are tables of the report, its faults those of real ranks, its costs of the routing.
     {"sim", {"base", "plan", "workload", "costs", "device", "faults", "report"}},
     {"faults", {"base", "device"}},
+    {"ceilings", {"base", "device"}},
     {"pipeline", {"base", "plan", "workload", "device"}},
     {"report", {"base", "plan", "costs", "workload"}},
     {"app",
      {"base", "plan", "workload", "costs", "device", "mpi", "cpu", "cuda", "sim", "faults",
-      "pipeline", "report"}},
+      "ceilings", "pipeline", "report"}},
 };
 
 // Beginning of a third-party header -> where it may be included: a folder, or one file.

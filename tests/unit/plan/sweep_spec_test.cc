@@ -92,6 +92,7 @@ TEST(SweepSpec, FillsInDefaults) {
   EXPECT_EQ(spec.dtype.front(), DType::bf16);
   EXPECT_EQ(spec.groups, Groups::fill);
   EXPECT_EQ(spec.weight_cache, WeightCache::flush);
+  EXPECT_EQ(spec.ceilings, Ceilings::measure);
   EXPECT_EQ(spec.repeats, 1);
 }
 
@@ -109,6 +110,7 @@ TEST(SweepSpec, ReadsEveryAxis) {
       "/configs/routing/olmoe_like_counts.json}]\n"
       "placement: [contiguous, round_robin]\n"
       "dtype: [bf16, fp32]\nmapping: [packed, spread]\ngroups: single\nweight_cache: warm\n"
+      "ceilings: skip\n"
       "allow_empty_ranks: true\nlayers: 3\nwarmup: 0\niterations: 7\nrepeats: 2\nseed: 9\nstep: "
       "4\n");
   EXPECT_EQ(spec.model.num_experts, 64);
@@ -121,12 +123,14 @@ TEST(SweepSpec, ReadsEveryAxis) {
   EXPECT_EQ(spec.routing[2].file, EPSWEEP_SOURCE_DIR "/configs/routing/olmoe_like_counts.json");
   EXPECT_EQ(spec.routing[2].file_checksum.size(), 16U);
   EXPECT_EQ(spec.seed, 9U);
+  EXPECT_EQ(spec.ceilings, Ceilings::skip);
   EXPECT_EQ(make_plan(spec).points.size(), 2U * 2 * 2 * 6 * 3 * 2);
 }
 
 TEST(SweepSpec, EchoesEveryEffectiveValue) {
   const Json json = sweep_spec_json(read(kMinimal, {"seed=8"}));
   EXPECT_EQ(json["seed"], 8);
+  EXPECT_EQ(json["ceilings"], "measure");
   EXPECT_EQ(json["transport"][0], "pairwise");
   EXPECT_EQ(json["concurrency"]["fixed_global"][0], 16);
   EXPECT_EQ(json["model"]["num_experts"], 8);

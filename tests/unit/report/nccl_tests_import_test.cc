@@ -188,6 +188,13 @@ TEST(NcclTests, OtherFilesAreRefused) {
   json["results"][0]["out_of_place_per_iter"]["per_process_max_times_us"][1][0] = "nan";
   EXPECT_THAT(error_of(json), HasSubstr("per_process_max_times_us[1][0]: \"nan\" is not a number"));
   json = two_processes();
+  Json& matrix = json["results"][0]["out_of_place_per_iter"]["per_process_max_times_us"];
+  matrix[1][0] = -1;
+  EXPECT_THAT(error_of(json),
+              HasSubstr("per_process_max_times_us[1]: iteration 0 (from 0): -1 us"));
+  matrix[1] = {1, 2};
+  EXPECT_THAT(error_of(json), HasSubstr("[1]: 2 iterations, the first process has 3"));
+  json = two_processes();
   json.erase("config");
   EXPECT_THAT(error_of(json), HasSubstr("has no 'config'"));
   EXPECT_THAT(error_of({{"points", 1}}), HasSubstr("not a JSON file of nccl-tests"));

@@ -166,7 +166,7 @@ TEST(PointRecord, UndefinedIsNullNeverNan) {
   EXPECT_TRUE(record["load"]["foreign_load"].is_null());
 }
 
-TEST(PointRecord, OnlyMeasuredAndSimulatedPointsHaveTimes) {
+TEST(PointRecord, OnlyPointsThatRanRightHaveTimes) {
   for (std::size_t s = 0; s < kPointStateNames.size(); ++s) {
     PointRecordInput input = measured_input(sample_point(4, 8));
     input.state = static_cast<PointState>(s);
@@ -194,6 +194,41 @@ TEST(PointRecord, SimulatedPointsPassNoCheck) {
   EXPECT_EQ(written_and_read(input)["check"]["verdict"], "not_run");
   input.state = PointState::measured;
   EXPECT_THROW(make_point_record(input), RunError);
+}
+
+// Rank 1 of two takes 30 us where rank 0 takes 10; its own ceilings count. 6,144 FLOPs on 3,072
+// bytes of weights and 8 rows of 2 * 32 bytes: 3,584 bytes.
+TEST(PointRecord, RooflineIsOfTheRankSlowestInItsExperts) {
+  PointRecordInput input = measured_input(sample_point(2, 8));
+  EXPECT_TRUE(written_and_read(input)["ffn_roofline"].is_null());
+  TimingTable times = even_times(2, 20, 10e-6);
+  for (int i = 0; i < 20; ++i) times.at(1, i, 0, Stage::expert_ffn, Measure::end_s) += 20e-6;
+  input.timings = summarize(times);
+  input.ceilings =
+      PointCeilings{.ranks = {{.flop_per_s = 9e9, .read_bytes_per_s = 9e9},
+                              {.flop_per_s = 1.024e9, .read_bytes_per_s = 0.3584e9}},
+                    .exchange = ExchangeLine{.alpha_s = 1e-6, .beta_bytes_per_s = 128e6}};
+  const Json record = written_and_read(input);
+  const Json& roofline = record["ffn_roofline"];
+  EXPECT_EQ(roofline["flops"], 6144.0);
+  EXPECT_EQ(roofline["bytes"], 3584.0);
+  EXPECT_EQ(roofline["bound"], "memory");
+  EXPECT_NEAR(roofline["attainable_flop_per_s"].get<double>(), 0.6144e9, 1);
+  EXPECT_NEAR(roofline["achieved_flop_per_s"].get<double>(), 6144 / 30e-6, 1);
+  EXPECT_NEAR(record["metrics"]["ffn_roofline_share"].get<double>(), 1.0 / 3, 1e-9);
+  EXPECT_NEAR(record["metrics"]["ffn_peak_share"].get<double>(), 0.2, 1e-9);
+  // 8 remote rows of 32 bytes, half from each rank: 1 us + 128 B / 128 MB/s = 2 us, twice, of the
+  // 10 us that dispatch and combine take each.
+  EXPECT_NEAR(record["metrics"]["exchange_ceiling_share"].get<double>(), 0.2, 1e-9);
+}
+
+TEST(PointRecord, CeilingsThatWereNotFoundLeaveNulls) {
+  PointRecordInput input = measured_input(sample_point(2, 8));
+  input.ceilings = PointCeilings{.ranks = std::vector<RankCeilings>(2)};
+  const Json record = written_and_read(input);
+  EXPECT_TRUE(record["ffn_roofline"].is_null());
+  EXPECT_TRUE(record["metrics"]["ffn_peak_share"].is_null());
+  EXPECT_TRUE(record["metrics"]["exchange_ceiling_share"].is_null());
 }
 
 TEST(PointRecord, SkippedPointSaysWhy) {
@@ -228,6 +263,12 @@ TEST(PointRecord, ContradictionsAreRefused) {
   EXPECT_THROW(make_point_record(untimed), RunError);
   PointRecordInput wordless = skipped_input(sample_point(4, 8), "");
   EXPECT_THROW(make_point_record(wordless), RunError);
+  PointRecordInput reasonless = measured_input(sample_point(4, 8));
+  reasonless.state = PointState::impossible;
+  EXPECT_THROW(make_point_record(reasonless), RunError);
+  PointRecordInput few_ceilings = measured_input(sample_point(4, 8));
+  few_ceilings.ceilings = PointCeilings{.ranks = std::vector<RankCeilings>(3)};
+  EXPECT_THROW(make_point_record(few_ceilings), RunError);
   PointRecordInput narrow = measured_input(sample_point(4, 8));
   narrow.layout = sample_layout(8, 8);
   EXPECT_THROW(make_point_record(narrow), RunError);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include <gmock/gmock.h>
 
@@ -59,7 +60,9 @@ std::string make_run(const ScratchDir& dir) {
 }
 
 void change_record(const std::string& dir, const std::function<void(Json&)>& change) {
-  std::vector<Json> records = read_run(dir).points;
+  std::vector<Json> records;
+  std::istringstream lines(read_text_file(dir + "/points.jsonl"));
+  for (std::string line; std::getline(lines, line);) records.push_back(parse_json(line, dir));
   change(records.front());
   std::ofstream file(dir + "/points.jsonl");
   for (const Json& record : records) file << to_json_line(record) << "\n";
@@ -152,6 +155,8 @@ TEST(ReplayRun, RecordsThatPointElsewhereAreRefused) {
   EXPECT_THAT(with("timings_file", "timings/9.npy"), HasSubstr("missing"));
   EXPECT_THAT(with("timings_file", "points.jsonl"), HasSubstr("no .npy 1.0 header"));
   EXPECT_EQ(with("timings_file", "timings/0003.npy"), "no error");
+  EXPECT_THAT(with("schema_version", "99.0"), HasSubstr("points.jsonl:1: schema_version 99.0"));
+  EXPECT_EQ(with("schema_version", std::string(kSchemaVersion)), "no error");
   EXPECT_THAT(with("world_size", "many"), HasSubstr("'world_size' is not a number of ranks"));
   EXPECT_THAT(with("world_size", 2), HasSubstr("ep_size 4 in a world of 2"));
 }

@@ -69,11 +69,11 @@ grouped_gemm plain, dtype bf16, mapping packed, groups fill, weight_cache flush,
 seed 1, step 0, repeat 0
 
 Latency and throughput
-(layer: us per layer, layers back to back (chained), slowest rank inside each chain; 95 %: interval of its median; stages: sum of the slowest ranks' stages started together (aligned), us; cpu: us the slowest rank computed in them; /rank: ranks in groups; GB/s of touched weights; slowest: world rank (how often))
-  EP  tok/group  tok/rank  layer p50         95 %    p90  p99  stages   cpu   tok/s  tok/s/rank  GFLOP/s/rank  GB/s/rank  groups  idle   slowest
-  --  ---------  --------  ---------  -----------  -----  ---  ------  ----  ------  ----------  ------------  ---------  ------  ----  --------
-   2          8         4      140.0  140.0-140.0  140.0    -   140.0  40.0   57143       28571          0.31       0.15       1     0  0 (100%)
-   4          8         2       70.0    70.0-70.0   70.0    -    70.0  20.0  114286       28571          0.31       0.15       1     0  0 (100%)
+(layer: us per layer, layers back to back (chained), slowest rank inside each chain; 95 %: interval of its median; stages: sum of the slowest ranks' stages started together (aligned), us; cpu: us the slowest rank computed in them; /rank: ranks in groups; GB/s of touched weights; roof: ffn's % of its roofline; slowest: world rank (how often))
+  EP  tok/group  tok/rank  layer p50         95 %    p90  p99  stages   cpu   tok/s  tok/s/rank  GFLOP/s/rank  GB/s/rank  roof %  groups  idle   slowest
+  --  ---------  --------  ---------  -----------  -----  ---  ------  ----  ------  ----------  ------------  ---------  ------  ------  ----  --------
+   2          8         4      140.0  140.0-140.0  140.0    -   140.0  40.0   57143       28571          0.31       0.15       -       1     0  0 (100%)
+   4          8         2       70.0    70.0-70.0   70.0    -    70.0  20.0  114286       28571          0.31       0.15       -       1     0  0 (100%)
 
 Stages
 (aligned, p50 us per layer: of exchanges the transfer (last rank in to last rank out), else the rank slowest in that stage; ffn: that rank, us it computed, and the fastest one; exch, ffn: % of their sum; GB/s: remote dispatch per rank, letter of what is sent)
@@ -92,6 +92,25 @@ Rows per expert (M) and dispatch bytes
 Not measured
   EP8 8 tok/group: skipped: too big
 )GOLDEN");
+}
+
+TEST(Tables, PointsAboveACeilingAreNamedAndLeftOut) {
+  PointRecordInput above = measured_input(sample_point(4, 8));
+  above.state = PointState::impossible;
+  above.reason = "expert_ffn of rank 1 computes 2 GFLOP/s, above 1 GFLOP/s";
+  const std::string text = report_text(
+      {run_of({make_point_record(above), make_point_record(measured_input(sample_point(2, 8)))})});
+  EXPECT_EQ(count_of(text, "2 points: 1 impossible, 1 measured"), 1);
+  EXPECT_EQ(count_of(text, "EP4 8 tok/group: impossible: expert_ffn of rank 1 computes"), 1);
+  EXPECT_EQ(count_of(text, "\n   4 "), 0);
+  EXPECT_EQ(count_of(text, "\n   2 "), 3);
+}
+
+TEST(Tables, CeilingsStandAboveTheTables) {
+  RunData run = run_of({make_point_record(measured_input(sample_point(2, 8)))});
+  run.run["ceilings"] = {{"took_s", {{"gemm", 0.5}}}, {"rates", Json::array()}};
+  const std::string text = report_text({run});
+  EXPECT_LT(text.find("\nCeilings, measured in this run"), text.find("\n## tiny"));
 }
 
 // Case C02: the two ways to hold the load never share a table.
