@@ -27,6 +27,7 @@ struct RunCommand {
   std::vector<std::string> faults;
   double phase_limit_s = 600;
   std::optional<int> device;  // number of this rank's
+  std::optional<int> ranks;   // of a simulated launch
   bool allow_shared_gpu = false;
   bool dry_run = false;
   std::vector<std::string> argv;

@@ -12,6 +12,7 @@
 #include "device/backend.h"
 #include "device/grouped_gemm.h"
 #include "device/transport.h"
+#include "sim/names.h"
 #include "workload/distribution.h"
 #include "workload/placement.h"
 #include "workload/placement_traces.h"
@@ -44,10 +45,11 @@ std::string find_dir(const char* variable, const char* name, const std::string& 
   return "";
 }
 
-// Throws ConfigError if a transport or kernel of the experiment belongs to another backend.
+// Throws ConfigError if a transport or kernel of the experiment belongs to another backend. A
+// simulation stands in for any of them.
 void check_backend_names(const SweepSpec& spec, const std::string& backend) {
   const auto check = [&backend](const char* axis, const auto& entry) {
-    if (entry.backend == backend) return;
+    if (entry.backend == backend || backend == kSimBackend) return;
     throw ConfigError(fmt::format("{} '{}' belongs to backend '{}', the run uses '{}'", axis,
                                   entry.name, entry.backend, backend));
   };

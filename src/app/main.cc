@@ -76,8 +76,9 @@ struct CommandLine {
   }
 
   void add_run() {
-    CLI::App& sub =
-        *app.add_subcommand("run", "Measure an experiment; start it with mpirun or srun");
+    CLI::App& sub = *app.add_subcommand("run",
+                                        "Measure an experiment; start it with mpirun or srun, but "
+                                        "simulations (--backend sim) as they are");
     add_experiment(sub, run.experiment, run.overrides);
     sub.add_option("--out", run.out,
                    "Directory for the results; must not hold a run yet "
@@ -87,6 +88,10 @@ struct CommandLine {
                    "Number of this rank's GPU (default: its number among the host's ranks)")
         ->envname("EPSWEEP_DEVICE")
         ->check(CLI::Range(0, 1023));
+    sub.add_option("--ranks", run.ranks,
+                   "Ranks of a simulated launch (--backend sim), all in this process (default: of "
+                   "the experiment's topology, else its largest EP size)")
+        ->check(CLI::Range(1, 65'536));
     sub.add_flag("--allow-shared-gpu", run.allow_shared_gpu,
                  "Several ranks may use one GPU; shows that a run works, not how fast");
     sub.add_flag("--dry-run", run.dry_run, "Check everything and show the plan, measure nothing");

@@ -1,8 +1,5 @@
 #include <cstdio>
-#include <ctime>
-#include <filesystem>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "app/commands.h"
@@ -11,22 +8,17 @@
 #include "app/launch_facts.h"
 #include "app/plan_notes.h"
 #include "app/plan_table.h"
+#include "app/run_results.h"
 #include "app/signals.h"
+#include "app/sim_run.h"
 #include "base/build_info.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "mpi/environment.h"
-#include "report/tables.h"
 
 namespace epsweep {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::string utc_now() {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(std::time(nullptr)));
-}
 
 // Every mistake that can be found before anything is measured or written.
 void check_before_running(const SweepSpec& spec, const Plan& plan, int world_size) {
@@ -47,23 +39,6 @@ void check_plans_agree(const Comm& world, const Plan& plan) {
         "options or build differ between ranks",
         rank, hex64(static_cast<std::uint64_t>(all[rank])),
         hex64(static_cast<std::uint64_t>(all[0]))));
-  }
-}
-
-// An explicit directory is used as it is; a made-up one gets a number if it is taken.
-RunDirectory create_results(const RunCommand& command, const SweepSpec& spec, const Json& run) {
-  if (!command.out.empty()) return RunDirectory::create(command.out, run);
-  std::error_code error;
-  fs::create_directories("epsweep_out", error);
-  if (error) {
-    throw ConfigError(
-        fmt::format("epsweep_out: cannot be made here: {}; pass --out DIR", error.message()));
-  }
-  const std::string name =
-      fmt::format("epsweep_out/{}-{:%Y%m%d-%H%M%S}", spec.name, fmt::gmtime(std::time(nullptr)));
-  for (int attempt = 2;; ++attempt) {
-    const std::string path = attempt == 2 ? name : fmt::format("{}-{}", name, attempt - 1);
-    if (!fs::exists(path) || attempt > 100) return RunDirectory::create(path, run);
   }
 }
 
@@ -135,10 +110,7 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
   engine.close();
   if (world.rank() == 0) {
     run_facts["ceilings"] = engine.ceilings().json();
-    run_facts["finished_utc"] = utc_now();
-    run_facts["exit_code"] = exit_code;
-    results->finish(run_facts);
-    fmt::print("{}\nresults: {}\n", report_text({read_run(results->path())}), results->path());
+    finish_results(*results, std::move(run_facts), exit_code);
   }
   return exit_code;
 }
@@ -154,6 +126,15 @@ int run_in_world(const RunCommand& command, const Comm& world) {
                        .faults = {},
                        .phase_limit_s = command.phase_limit_s};
   std::string problem;
+  if (is_simulated(command)) {
+    throw ConfigError(fmt::format(
+        "--backend sim runs all ranks in one process: start it without mpirun or srun, with "
+        "--ranks {}",
+        world.size()));
+  }
+  if (command.ranks.has_value()) {
+    throw ConfigError("--ranks is of --backend sim; measured ranks are started by mpirun or srun");
+  }
   try {
     for (const std::string& fault : command.faults) settings.faults.push_back(parse_fault(fault));
     spec = load_on_rank(command, settings.faults, world.rank());
@@ -180,6 +161,8 @@ int run_in_world(const RunCommand& command, const Comm& world) {
 }  // namespace
 
 int run(const RunCommand& command) {
+  // Of a launch with several ranks MPI sees to it that one of them complains.
+  if (is_simulated(command) && !launched_with_ranks()) return run_simulated(command);
   int argc = 0;
   char** argv = nullptr;
   const MpiEnvironment environment(argc, argv);

@@ -26,6 +26,7 @@ enum class Stream : std::uint64_t {
   placement = 9,
   selection_bias = 10,
   order = 11,
+  simulation = 20,
 };
 
 // A position in the family of streams: SplitMix64 started at `state`, with random access.

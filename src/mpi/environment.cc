@@ -74,6 +74,14 @@ std::string launch_problem(int world_size) {
   return "";
 }
 
+bool launched_with_ranks() {
+  // Not SLURM_NTASKS, which a batch script has too: SLURM_STEP_NUM_TASKS is of what srun started.
+  for (const char* variable : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"}) {
+    if (count_in_environment(variable).value_or(1) > 1) return true;
+  }
+  return false;
+}
+
 std::string mpi_library_version() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;

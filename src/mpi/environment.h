@@ -30,6 +30,9 @@ class MpiEnvironment {
 // PMI_SIZE) name more than one process but MPI sees one; empty if it looks right.
 std::string launch_problem(int world_size);
 
+// Whether a launcher that started several processes started this one; before MPI is.
+bool launched_with_ranks();
+
 // "Open MPI v4.1.4 ..." on one line.
 std::string mpi_library_version();
 

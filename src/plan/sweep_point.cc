@@ -156,6 +156,7 @@ Json point_axes_json(const SweepPoint& point) {
       {"hardware", point.hardware ? Json(point.hardware->name) : Json(nullptr)},
       {"serving", point.serving ? serving_json(*point.serving) : Json(nullptr)},
       {"latency_objective_us", json_or_null(point.latency_objective_us)},
+      {"sim", point.sim != nullptr ? sim_costs_json(*point.sim) : Json(nullptr)},
   };
 }
 

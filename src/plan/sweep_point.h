@@ -43,6 +43,7 @@ struct SweepPoint {
   std::optional<HardwareShape> hardware;
   std::optional<Serving> serving;
   std::optional<double> latency_objective_us;
+  std::shared_ptr<const SimCosts> sim;  // null: SimCosts{}; of simulated launches only
 
   // C of one EP group.
   std::int64_t tokens_global() const;

@@ -100,7 +100,8 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"step", spec.step},
           {"hardware", spec.hardware ? hardware_json(*spec.hardware) : Json(nullptr)},
           {"serving", spec.serving ? serving_json(*spec.serving) : Json(nullptr)},
-          {"latency_objective_us", json_or_null(spec.latency_objective_us)}};
+          {"latency_objective_us", json_or_null(spec.latency_objective_us)},
+          {"sim", spec.sim != nullptr ? sim_costs_json(*spec.sim) : Json(nullptr)}};
 }
 
 }  // namespace epsweep

@@ -15,6 +15,7 @@
 #include "plan/model_shape.h"
 #include "plan/placement_map.h"
 #include "plan/serving.h"
+#include "plan/sim_costs.h"
 #include "plan/topology.h"
 
 namespace epsweep {
@@ -148,6 +149,7 @@ struct SweepSpec {
   std::optional<HardwareShape> hardware;
   std::optional<Serving> serving;              // only with hardware whose memory is known
   std::optional<double> latency_objective_us;  // per layer, slowest rank's p50
+  std::shared_ptr<const SimCosts> sim;         // null where nothing is declared
 };
 
 // Where names and files of an experiment are looked up.

@@ -44,7 +44,8 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "step",
                                            "hardware",
                                            "serving",
-                                           "latency_objective_us"};
+                                           "latency_objective_us",
+                                           "sim"};
 
 // For an unknown top-level key: where it is valid, or the nearest key of any section.
 std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs) {
@@ -65,6 +66,7 @@ std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs)
   for (const std::string& word : topology_keys()) offer(word, "topology");
   for (const std::string& word : serving_keys()) offer(word, "serving");
   for (const std::string& word : hardware_keys()) offer(word, "hardware");
+  for (const std::string& word : sim_keys()) offer(word, "sim");
   const std::string close = nearest(key, words);
   if (close.empty()) return "";
   const auto at =
@@ -174,6 +176,9 @@ void read_fixed(const MapReader& top, SweepSpec& spec) {
   }
   if (const YamlNode* node = top.find("capacity_factor")) {
     spec.capacity_factor = read_number(*node, 1, kMaxCapacityFactor);
+  }
+  if (const YamlNode* node = top.find("sim")) {
+    spec.sim = std::make_shared<const SimCosts>(read_sim_costs(*node));
   }
   if (const YamlNode* node = top.find("allow_empty_ranks")) {
     spec.allow_empty_ranks = read_flag(*node);

@@ -78,12 +78,25 @@ TimeSummary over_iterations(std::span<const Open> cells, std::size_t num_groups,
   return summarize_times(samples);
 }
 
-void name_last_in(std::span<const Open> cells, int num_rows, ExchangeSummary& summary) {
-  std::vector<std::int64_t> times_last(static_cast<std::size_t>(num_rows), 0);
-  for (const Open& cell : cells) ++times_last[static_cast<std::size_t>(cell.last_row)];
+double skew_s(const Open& exchange) {
+  return exchange.last_in_s - exchange.first_in_s;
+}
+
+// Groups do not wait for each other, so in each (iteration, layer) the one that waited longest says
+// who was last, as it says how long.
+void name_last_in(const OpenExchanges& exchanges, const TableRows& rows, ExchangeSummary& summary) {
+  std::vector<std::int64_t> times_last(rows.group_of_row.size(), 0);
+  const std::span<const Open> cells = exchanges.all();
+  for (std::size_t begin = 0; begin < cells.size(); begin += exchanges.num_groups()) {
+    const auto longest =
+        std::ranges::max_element(cells.subspan(begin, exchanges.num_groups()), {}, skew_s);
+    if (skew_s(*longest) <= rows.order_bound_s) continue;
+    ++times_last[static_cast<std::size_t>(longest->last_row)];
+  }
   const auto most_often = std::ranges::max_element(times_last);
   summary.last_in_row = static_cast<int>(most_often - times_last.begin());
-  summary.last_in_share = static_cast<double>(*most_often) / static_cast<double>(cells.size());
+  summary.last_in_share =
+      static_cast<double>(*most_often) / static_cast<double>(cells.size() / exchanges.num_groups());
 }
 
 }  // namespace
@@ -117,10 +130,10 @@ ExchangeSummary summarize_exchange(const TimingTable& table, Stage stage, const 
     return over_iterations(exchanges.all(), exchanges.num_groups(), num_layers, value);
   };
   ExchangeSummary summary;
-  summary.skew_in_s = summary_of([](const Open& o) { return o.last_in_s - o.first_in_s; });
+  summary.skew_in_s = summary_of(skew_s);
   summary.transfer_s = summary_of([](const Open& o) { return o.last_out_s - o.last_in_s; });
   if (summary.skew_in_s.p50.value_or(0) > rows.order_bound_s) {
-    name_last_in(exchanges.all(), table.num_ranks(), summary);
+    name_last_in(exchanges, rows, summary);
   }
 
   const auto num_iterations = static_cast<std::size_t>(table.num_iterations());

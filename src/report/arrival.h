@@ -37,8 +37,9 @@ constexpr bool is_exchange(Stage stage) {
 // The sample of an iteration is the mean over layers of the maximum over groups.
 struct ExchangeSummary {
   TimeSummary skew_in_s, transfer_s;
-  // Row that came last most often, and in which share of the (iteration, layer, group)s; absent
-  // where nobody was late, or clocks cannot tell: the median skew is within order_bound_s.
+  // Row that came last most often, and in which share of the (iteration, layer)s: of each the last
+  // one in the group that waited longest, or nobody where skew is within order_bound_s. Absent
+  // where that is so of the median skew.
   std::optional<int> last_in_row;
   double last_in_share = 0;
   std::vector<double> wait_p50_s_of_row;  // its own samples: the mean over layers of its wait

@@ -171,13 +171,16 @@ std::optional<ServingMemory> memory_of(const SweepPoint& point) {
 
 void expect_consistent(const PointRecordInput& input) {
   EPS_EXPECT(!input.reason.empty() || input.state == PointState::measured ||
-                 input.state == PointState::empty,
+                 input.state == PointState::simulated || input.state == PointState::empty,
              "a point that was not measured needs a reason");
   if (!has_times(input.state)) return;
   EPS_EXPECT(input.timings.has_value() && input.workload.has_value(),
              "a measured point needs its times and its workload");
-  EPS_EXPECT(input.check.has_value() && input.check->verdict == CheckVerdict::passed,
+  const bool simulated = input.state == PointState::simulated;
+  EPS_EXPECT(simulated || (input.check && input.check->verdict == CheckVerdict::passed),
              "a measured point needs a passed check");
+  EPS_EXPECT(!simulated || (input.check && input.check->verdict == CheckVerdict::not_run),
+             "a simulated point has nothing to check");
   EPS_EXPECT(input.timings->ffn_p50_s_of_rank.size() == active_ranks(input.layout).size(),
              "times are not of the ranks in groups");
   EPS_EXPECT(!input.ceilings || input.ceilings->ranks.size() == active_ranks(input.layout).size(),

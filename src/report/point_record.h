@@ -21,7 +21,8 @@ namespace epsweep {
 // "major.minor" of run.json and of every record. A reader refuses another major.
 inline constexpr std::string_view kSchemaVersion = "2.0";
 
-// `measured` and `impossible` carry times and metrics: in every other state they are null.
+// `measured`, `impossible` and `simulated` carry times and metrics: in every other state they are
+// null.
 enum class PointState {
   measured,    // timed, and its check passed
   empty,       // ran with zero tokens everywhere: nothing to measure, not to be compared
@@ -30,27 +31,31 @@ enum class PointState {
   failed,      // ran and went wrong, or its check found wrong values
   unverified,  // its check could not finish
   impossible,  // its check passed, but a rate is above a ceiling: not to be compared
+  simulated,   // its times are those of a virtual clock with declared costs: nothing was computed
 };
 inline const std::vector<std::string> kPointStateNames = {
-    "measured", "empty", "skipped", "stopped", "failed", "unverified", "impossible"};
+    "measured", "empty", "skipped", "stopped", "failed", "unverified", "impossible", "simulated"};
 inline const std::string& to_string(PointState state) {
   return kPointStateNames[static_cast<std::size_t>(state)];
 }
 
-// Whether a point in this state was timed, and its check passed.
+// Whether a point in this state has times: it was timed and its check passed, or it was simulated.
 inline bool has_times(PointState state) {
-  return state == PointState::measured || state == PointState::impossible;
+  return state == PointState::measured || state == PointState::impossible ||
+         state == PointState::simulated;
 }
 
-enum class CheckVerdict { passed, failed, unfinished };
-inline const std::vector<std::string> kCheckVerdictNames = {"passed", "failed", "unfinished"};
+// not_run: of simulated points, which have no values to look at.
+enum class CheckVerdict { passed, failed, unfinished, not_run };
+inline const std::vector<std::string> kCheckVerdictNames = {"passed", "failed", "unfinished",
+                                                            "not_run"};
 
 struct CheckResult {
   CheckVerdict verdict = CheckVerdict::unfinished;
   std::optional<double> worst_error;  // in the unit of `tolerance`
   double tolerance = 0;
   std::int64_t tokens_checked = 0;
-  std::string when;  // "before and after timing"
+  std::string when;  // "before and after timing"; of not_run why
 };
 
 // Of the host with most ranks per core.
@@ -72,14 +77,14 @@ struct HarnessSeconds {
 struct PointRecordInput {
   SweepPoint point;
   PointState state = PointState::failed;
-  std::string reason;  // required unless measured or empty
+  std::string reason;  // required unless measured, simulated or empty
   int world_size = 0;
   GroupLayout layout;
   std::optional<PointWorkload> workload;  // absent where the point never got that far
   std::optional<FfnGemms> gemms;
   std::optional<CheckResult> check;
-  // Rows of its timing table are the ranks in groups, in world order. Required for `measured` and
-  // `impossible`, left out of the record in every other state.
+  // Rows of its timing table are the ranks in groups, in world order. Required for states with
+  // times, left out of the record in every other one.
   std::optional<PointSummary> timings;
   std::string timings_file, chains_file;  // relative to the run directory; empty for none
   std::optional<PointCeilings> ceilings;  // absent where none were measured

@@ -15,7 +15,8 @@ namespace {
 
 std::string point_text(const RunData& run, const Json& record, const PointTables& tables) {
   const std::string place = record_place(run.dir, record);
-  std::string text = fmt::format("## {} {}\n", row_mark(record), point_heading(record));
+  std::string text = fmt::format("## {} {}{}\n", row_mark(record), point_heading(record),
+                                 is_simulated(record) ? ", simulated" : "");
   if (tables.stages) text += stage_table(record, place);
   if (tables.ranks.empty()) return text;
   const auto times = stage_times_of(run.dir, record);
@@ -31,7 +32,7 @@ std::string point_tables(const std::vector<RunData>& runs, const PointTables& ta
   for (const RunData& run : runs) {
     text += fmt::format("{}# {}\n", text.empty() ? "" : "\n", run.dir);
     for (const Json& record : run.points) {
-      if (find_text(record, "state") != to_string(PointState::measured)) continue;
+      if (!has_row(record)) continue;
       text += "\n" + point_text(run, record, tables);
     }
   }

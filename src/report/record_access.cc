@@ -33,6 +33,14 @@ std::string find_text(const Json& record, std::string_view path) {
   return value != nullptr && value->is_string() ? value->get<std::string>() : std::string();
 }
 
+bool is_simulated(const Json& record) {
+  return find_text(record, "state") == "simulated";
+}
+
+bool has_row(const Json& record) {
+  return is_simulated(record) || find_text(record, "state") == "measured";
+}
+
 std::string plain_text(const Json* value) {
   if (value == nullptr) return "";
   if (value->is_string()) return value->get<std::string>();

@@ -90,14 +90,14 @@ std::string num_idle_text(const TableRow& row) {
   return idle != nullptr && idle->is_array() ? std::to_string(idle->size()) : "-";
 }
 
-// "5 (83%)"; a rank that is slowest less than half of the time is not "the" slow one.
+// "5 (83%)"; a rank that is slowest half of the time or less is not "the" slow one.
 Cell slowest_rank(const std::string& part) {
   return [part](const TableRow& row) -> std::string {
     const std::optional<double> share = find_number(*row.record, part + ".slowest_rank_share");
     if (!share.has_value()) return "-";
     return fmt::format("{} ({:.0f}%){}",
                        plain_text(find_value(*row.record, part + ".slowest_rank")), *share * 100,
-                       *share < 0.5 ? " alternates" : "");
+                       *share <= 0.5 ? " alternates" : "");
   };
 }
 
@@ -223,6 +223,7 @@ const std::vector<Axis>& table_axes() {
 
 std::string row_mark(const Json& record) {
   std::string mark;
+  if (is_simulated(record)) mark += 'S';
   const Json* oversubscribed = find_value(record, "load.oversubscribed");
   if (oversubscribed != nullptr && *oversubscribed == true) mark += '!';
   if (find_number(record, "load.ranks_per_device").value_or(0) > 1) mark += '#';

@@ -35,10 +35,6 @@ struct Section {
   std::string ceilings;    // of all its runs
 };
 
-bool is_measured(const TableRow& row) {
-  return find_text(*row.record, "state") == "measured";
-}
-
 // The whole shape takes part: a changed model under an old name is another model.
 std::string group_key(const Json& record) {
   return find_text(record, "point.concurrency") + "\n" +
@@ -157,6 +153,9 @@ std::string mark_lines(const std::vector<TableRow>& rows) {
     }
   }
   std::string text;
+  if (std::ranges::any_of(rows, [](const TableRow& row) { return is_simulated(*row.record); })) {
+    text += "S simulated: a virtual clock and declared costs; nothing was measured or checked\n";
+  }
   if (!crowded.empty()) {
     text += fmt::format("! more ranks than cores ({}): timings not fit for comparison\n",
                         join(std::vector<std::string>(crowded.begin(), crowded.end())));
@@ -198,7 +197,7 @@ std::string notes_text(const std::vector<TableRow>& rows, const std::vector<Axis
   std::string unmeasured, warnings;
   for (const TableRow& row : rows) {
     const std::string label = row_label(row, varying);
-    if (!is_measured(row)) {
+    if (!has_row(*row.record)) {
       unmeasured += fmt::format("  {}: {}: {}\n", label, find_text(*row.record, "state"),
                                 find_text(*row.record, "reason"));
     }
@@ -218,7 +217,8 @@ std::string group_text(Group group) {
   const VaryingAxes axes = split_axes(group.rows);
   sort_rows(axes.varying, group.rows);
   std::vector<TableRow> measured;
-  std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(measured), is_measured);
+  std::copy_if(group.rows.begin(), group.rows.end(), std::back_inserter(measured),
+               [](const TableRow& row) { return has_row(*row.record); });
   std::string text = heading(group.rows.front(), axes) + mark_lines(measured);
   if (!measured.empty()) {
     for (const TableLayout& layout : table_layouts()) {

@@ -138,7 +138,8 @@ Json times_formulas() {
       {"entry_skew_us", "layer p50 - all_stages p50: what starting together hides or costs"},
       {"exchange",
        "a = entered, b = left on the common axis, per group: skew_in = max a - min a; transfer = "
-       "max b - max a; wait of a rank = max a - its a. last_in_rank came last most often; null "
+       "max b - max a; wait of a rank = max a - its a. last_in_rank came last most often in "
+       "the group that waited longest, in last_in_share of the (iteration, layer)s; null "
        "where nobody was late or clocks cannot tell"},
       {"order_bound_us", "marks of two ranks that are no further apart cannot be ordered"},
       {"slowest_rank", "world rank that was slowest most often"},
@@ -157,7 +158,8 @@ Json times_formulas() {
       {"convergence", "p50 of (later half / earlier half of the layers that count)"},
       {"weights",
        "of a chain: cold (each layer's weights once, or more of them than caches hold), revisited "
-       "(read again within a chain and small enough to be cached), warm (weight_cache: warm)"}};
+       "(read again within a chain and small enough to be cached), warm (weight_cache: warm); "
+       "declared of simulated points"}};
 }
 
 }  // namespace epsweep

@@ -27,7 +27,8 @@ const std::map<std::string, std::set<std::string>> kAllowed = {
     {"mpi", {"base"}},
     {"cpu", {"base", "device", "mpi"}},
     {"cuda", {"base", "device", "mpi"}},
-    {"sim", {"base", "device", "costs"}},
+    // Its times are tables of the report, its faults those of real ranks, its costs of the routing.
+    {"sim", {"base", "plan", "workload", "costs", "device", "faults", "report"}},
     {"faults", {"base", "device"}},
     {"ceilings", {"base", "device"}},
     {"pipeline", {"base", "plan", "workload", "device"}},

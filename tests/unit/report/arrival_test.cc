@@ -69,8 +69,8 @@ TEST(ExchangeSummary, GroupsDoNotWaitForEachOther) {
   EXPECT_EQ(summary.wait_p50_s_of_row, (std::vector<double>{0, 0, 5, 0}));
   EXPECT_DOUBLE_EQ(*summary.skew_in_s.p50, 5);   // of the worse group
   EXPECT_DOUBLE_EQ(*summary.transfer_s.p50, 2);  // likewise; the other one's is 1
-  EXPECT_EQ(summary.last_in_row, 0);  // a tie of rows 0 and 3: half of the exchanges each
-  EXPECT_DOUBLE_EQ(summary.last_in_share, 0.5);
+  EXPECT_EQ(summary.last_in_row, 3);  // in every iteration; nobody was late in the other group
+  EXPECT_DOUBLE_EQ(summary.last_in_share, 1);
 }
 
 // Two layers: the sample of an iteration is their mean, and the p50 is over iterations.
@@ -83,7 +83,8 @@ TEST(ExchangeSummary, SamplesAreMeansOverLayers) {
   EXPECT_NEAR(*summary.skew_in_s.p50, 0.15, 1e-12);
   EXPECT_NEAR(summary.wait_p50_s_of_row[0], 0.15, 1e-12);
   EXPECT_NEAR(*summary.transfer_s.p50, (1 + 0.7) / 2, 1e-12);
-  EXPECT_EQ(summary.last_in_row, 0);  // nobody was late in the first layer: row 0 by the tie
+  EXPECT_EQ(summary.last_in_row, 1);  // nobody was late in the first layer
+  EXPECT_DOUBLE_EQ(summary.last_in_share, 0.5);
 }
 
 // Who came last is not said where clocks may be further apart than arrivals.

@@ -1,0 +1,171 @@
+#include "app/sim_run.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "app/experiment.h"
+#include "app/launch_facts.h"
+#include "app/plan_notes.h"
+#include "app/plan_table.h"
+#include "app/run_results.h"
+#include "app/signals.h"
+#include "app/sim_sweep.h"
+#include "base/build_info.h"
+#include "base/error.h"
+#include "base/host_probe.h"
+#include "base/text.h"
+#include "sim/declared_times.h"
+#include "sim/names.h"
+
+namespace epsweep {
+namespace {
+
+// Where nothing is said: eight to a host, as the default costs are of.
+constexpr int kRanksPerHost = 8;
+
+int num_ranks_of(const RunCommand& command, const SweepSpec& spec) {
+  const int declared = spec.topology.num_ranks();
+  const int num_ranks =
+      command.ranks.value_or(declared > 0 ? declared : *std::ranges::max_element(spec.ep_sizes));
+  if (declared > 0 && declared != num_ranks) {
+    throw ConfigError(
+        fmt::format("topology describes {} ranks, --ranks says {}", declared, num_ranks));
+  }
+  std::vector<int> too_wide = spec.ep_sizes;
+  std::erase_if(too_wide, [num_ranks](int ep_size) { return ep_size <= num_ranks; });
+  if (!too_wide.empty()) {
+    throw ConfigError(
+        fmt::format("ep_sizes asks for EP {}, --ranks says {}", join(too_wide), num_ranks));
+  }
+  return num_ranks;
+}
+
+// Domains decide what an exchange costs, so ranks must be somewhere: hosts of eight (or of as many
+// as the hardware's domain), the last one perhaps smaller.
+Topology assumed_topology(const SweepSpec& spec, int num_ranks) {
+  const int per_host =
+      spec.hardware && spec.hardware->domain_size ? *spec.hardware->domain_size : kRanksPerHost;
+  Topology topology;
+  if (num_ranks % per_host == 0) {
+    topology.hosts = num_ranks / per_host;
+    topology.ranks_per_host = per_host;
+    return topology;
+  }
+  for (int rank = 0; rank < num_ranks; ++rank) topology.host_of_rank.push_back(rank / per_host);
+  return topology;
+}
+
+std::vector<Fault> parse_faults(const RunCommand& command, int num_ranks) {
+  std::vector<Fault> faults;
+  for (const std::string& text : command.faults) {
+    faults.push_back(parse_fault(text));
+    const FaultKind kind = faults.back().kind;
+    if (kind != FaultKind::delay && kind != FaultKind::slow_clock) {
+      throw ConfigError(
+          fmt::format("--inject {}: a simulated run has times only: delay or slow_clock", text));
+    }
+    if (faults.back().rank >= num_ranks) {
+      throw ConfigError(fmt::format("--inject {}: there are {} ranks, from 0", text, num_ranks));
+    }
+  }
+  return faults;
+}
+
+void check_costs(const SweepSpec& spec, int num_ranks) {
+  if (spec.sim == nullptr) return;
+  const auto check = [num_ranks](int rank) {
+    if (rank < num_ranks) return;
+    throw ConfigError(fmt::format("sim: there is no rank {} of {}", rank, num_ranks));
+  };
+  for (const SimCosts::RankCosts& one : spec.sim->ranks) check(one.rank);
+  for (const SimCosts::SlowLink& link : spec.sim->links) check(link.b);
+}
+
+// The one process there is.
+HostMap this_process() {
+  HostMap hosts;
+  hosts.num_hosts = 1;
+  std::vector<int> cores(static_cast<std::size_t>(num_allowed_cores()));
+  std::iota(cores.begin(), cores.end(), 0);
+  hosts.ranks.push_back({.host = 0,
+                         .local_rank = 0,
+                         .local_size = 1,
+                         .allowed_cores = num_allowed_cores(),
+                         .cores = std::move(cores),
+                         .pid = getpid(),
+                         .host_name = host_name()});
+  return hosts;
+}
+
+// Everything that was declared, or stood in for it.
+Json sim_json(const SweepSpec& spec, const Plan& plan, int num_ranks) {
+  SimCosts costs = spec.sim != nullptr ? *spec.sim : SimCosts{};
+  if (!plan.points.empty() && spec.dtype.size() == 1) {
+    const FfnRates rates = ffn_rates(plan.points.front(), costs);
+    costs.flop_per_s = rates.flop_per_s;
+    costs.weight_bytes_per_s = rates.weight_bytes_per_s;
+  }
+  for (const Stage stage : {Stage::router, Stage::permute, Stage::unpermute}) {
+    std::optional<double>& us = costs.stage_us[static_cast<std::size_t>(stage)];
+    us = us.value_or(kDefaultLocalStageUs);
+  }
+  return {{"note",
+           "nothing was measured: a virtual clock, and stages, ranks and links that cost what is "
+           "declared here"},
+          {"ranks", num_ranks},
+          {"costs", sim_costs_json(costs)}};
+}
+
+Json run_json(const RunCommand& command, const SweepSpec& spec, const Plan& plan) {
+  const BuildInfo build = build_info();
+  BackendInfo backend;
+  backend.name = kSimBackend;
+  backend.device = "virtual clock";
+  return {{"experiment_file", command.experiment},
+          {"started_utc", utc_now()},
+          {"num_points", plan.points.size()},
+          {"plan_checksum", hex64(plan.fingerprint)},
+          {"identity", fmt::format("simulated, plan {}, build {} {} {}", hex64(plan.fingerprint),
+                                   build.git_revision, build.build_type, build.sanitizers)},
+          {"backend", kSimBackend},
+          {"simulated", true},
+          {"injected_faults", command.faults},
+          {"experiment", sweep_spec_json(spec)},
+          {"notes", plan_notes_json(plan_notes(plan))},
+          {"provenance", provenance_json(this_process(), backend, {}, command.argv)}};
+}
+
+}  // namespace
+
+bool is_simulated(const RunCommand& command) {
+  return command.backend == kSimBackend;
+}
+
+int run_simulated(const RunCommand& command) {
+  SweepSpec spec = load_experiment(command.experiment, command.overrides, command.backend);
+  const SimSettings settings{.num_ranks = num_ranks_of(command, spec),
+                             .faults = parse_faults(command, num_ranks_of(command, spec))};
+  check_costs(spec, settings.num_ranks);
+  const bool topology_assumed = !spec.topology.declared();
+  if (topology_assumed) spec.topology = assumed_topology(spec, settings.num_ranks);
+  const Plan plan = make_plan(spec);
+  check_routings(plan);
+  if (command.dry_run) {
+    fmt::print("{}", plan_table(spec, plan, {.world_size = settings.num_ranks, .memory_bytes = 0}));
+    return static_cast<int>(ExitCode::ok);
+  }
+  Json run_facts = run_json(command, spec, plan);
+  run_facts["sim"] = sim_json(spec, plan, settings.num_ranks);
+  run_facts["sim"]["topology_assumed"] = topology_assumed;
+  RunDirectory results = create_results(command, spec, run_facts);
+  warn_of(plan_notes(plan));
+  note_signals();
+  const int exit_code = SimSweep(settings, plan, results).run();
+  finish_results(results, std::move(run_facts), exit_code);
+  return exit_code;
+}
+
+}  // namespace epsweep

@@ -1,0 +1,54 @@
+// Runs the points of a plan on a virtual clock: all ranks in this process, nothing is measured.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/gathered_times.h"
+#include "faults/faults.h"
+#include "plan/ladder.h"
+#include "plan/plan.h"
+#include "report/point_record.h"
+#include "report/progress.h"
+#include "report/result_file.h"
+#include "workload/trace_cache.h"
+
+namespace epsweep {
+
+struct SimSettings {
+  int num_ranks = 1;
+  std::vector<Fault> faults;  // delays only
+};
+
+class SimSweep {
+ public:
+  SimSweep(const SimSettings& settings, const Plan& plan, RunDirectory& results);
+  // The exit code, as ExitCode says, or 128 + N after signal N.
+  int run();
+
+ private:
+  PointState run_point(const SweepPoint& point);
+  PointState end_early(PointRecordInput input, PointState state, const std::string& reason);
+  PointRecordInput record_input(const SweepPoint& point) const;
+  PointState record_simulated(PointRecordInput input);
+  PointState record(const PointRecordInput& input);
+
+  const SimSettings& settings_;
+  const Plan& plan_;
+  RunDirectory& results_;
+  Progress progress_;
+  TraceCache traces_;
+  LadderStops ladder_stops_;
+};
+
+// Rows, bytes and times of one point, without anything recorded.
+struct SimulatedPoint {
+  PointWorkload workload;
+  GatheredTimes times;
+  ClockReport clock;
+};
+SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout,
+                              const std::vector<Fault>& faults, TraceCache& traces);
+
+}  // namespace epsweep

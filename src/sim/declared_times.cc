@@ -1,0 +1,155 @@
+#include "sim/declared_times.h"
+
+#include <algorithm>
+
+#include "base/error.h"
+#include "costs/ffn_work.h"
+
+namespace epsweep {
+namespace {
+
+constexpr double kSPerUs = 1e-6;
+
+double default_flop_per_s(DType dtype) {
+  if (dtype == DType::fp8) return kDefaultFp8FlopPerS;
+  return dtype == DType::fp8_block128 ? kDefaultFp8BlockFlopPerS : kDefaultFlopPerS;
+}
+
+std::vector<int> domains_of_group(const SweepPoint& point, const std::vector<int>& world_ranks) {
+  if (!point.topology.declared()) return std::vector<int>(world_ranks.size(), 0);
+  return group_places(point.topology, world_ranks).domain_of_rank;
+}
+
+// Whom a rank shares its group with.
+struct Peers {
+  bool intra = false, inter = false;
+};
+Peers peers_of(const std::vector<int>& domains, std::size_t ep_rank) {
+  const auto same = std::ranges::count(domains, domains[ep_rank]);
+  return {.intra = same > 1, .inter = same < std::ssize(domains)};
+}
+
+double link_s(const LinkCosts& link, std::int64_t sent, std::int64_t received) {
+  return link.alpha_us * kSPerUs + static_cast<double>(std::max(sent, received)) / link.bytes_per_s;
+}
+
+double exchange_s(const SimCosts& costs, const RankVolume& volume, const Peers& peers) {
+  const LinkBytes &sent = volume.sent, &received = volume.received;
+  double longest_s = link_s(costs.self, sent.self, received.self);
+  if (peers.intra) longest_s = std::max(longest_s, link_s(costs.intra, sent.intra, received.intra));
+  if (peers.inter) longest_s = std::max(longest_s, link_s(costs.inter, sent.inter, received.inter));
+  return longest_s;
+}
+
+// By EP rank.
+std::vector<double> ffn_s(const SweepPoint& point, const SimCosts& costs,
+                          const Placement& placement,
+                          const std::vector<std::int64_t>& rows_per_slot) {
+  const FfnRates rates = ffn_rates(point, costs);
+  std::vector<double> seconds;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(placement.ep_size); ++rank) {
+    const FfnWork work = ffn_work(point.model, point.dtype,
+                                  {rows_per_slot.begin() + placement.first_slot_of_rank[rank],
+                                   rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1]});
+    const auto bytes = static_cast<double>(work.weight_bytes + work.weight_scale_bytes);
+    seconds.push_back(costs.launch_us * kSPerUs +
+                      std::max(static_cast<double>(work.flops) / rates.flop_per_s,
+                               bytes / rates.weight_bytes_per_s));
+  }
+  return seconds;
+}
+
+double slowdown_of(const SimCosts& costs, int world_rank) {
+  const auto found = std::ranges::find(costs.ranks, world_rank, &SimCosts::RankCosts::rank);
+  return found == costs.ranks.end() ? 1 : found->slowdown;
+}
+
+}  // namespace
+
+FfnRates ffn_rates(const SweepPoint& point, const SimCosts& costs) {
+  FfnRates rates{.flop_per_s = default_flop_per_s(point.dtype),
+                 .weight_bytes_per_s = kDefaultWeightBytesPerS};
+  if (point.hardware) {
+    const HardwareRates& measured = point.hardware->measured;
+    const bool is_fp8 = point.dtype == DType::fp8 || point.dtype == DType::fp8_block128;
+    const std::optional<double>& tflops = is_fp8 ? measured.fp8_tflops : measured.bf16_tflops;
+    if (tflops) rates.flop_per_s = *tflops * 1e12;
+    if (measured.memory_tb_per_s) rates.weight_bytes_per_s = *measured.memory_tb_per_s * 1e12;
+  }
+  rates.flop_per_s = costs.flop_per_s.value_or(rates.flop_per_s);
+  rates.weight_bytes_per_s = costs.weight_bytes_per_s.value_or(rates.weight_bytes_per_s);
+  return rates;
+}
+
+DeclaredTimesSum::DeclaredTimesSum(const SweepPoint& point, const GroupLayout& layout)
+    : point_(point), costs_(point.sim != nullptr ? *point.sim : SimCosts{}) {
+  std::vector<std::size_t> domains_of_group_at;
+  for (int group = 0; group < layout.num_groups; ++group) {
+    std::vector<int> domains = domains_of_group(point, members(layout, group));
+    const auto found = std::ranges::find(domains_, domains);
+    domains_of_group_at.push_back(static_cast<std::size_t>(found - domains_.begin()));
+    if (found == domains_.end()) domains_.push_back(std::move(domains));
+  }
+  for (std::size_t rank = 0; rank < layout.group_of_rank.size(); ++rank) {
+    const int group = layout.group_of_rank[rank];
+    if (group < 0) continue;
+    times_.world_rank_of_row.push_back(static_cast<int>(rank));
+    times_.group_of_row.push_back(group);
+    ep_rank_of_row_.push_back(layout.ep_rank_of_rank[rank]);
+    domains_of_row_.push_back(domains_of_group_at[static_cast<std::size_t>(group)]);
+  }
+}
+
+void DeclaredTimesSum::put_row(std::size_t row, const LayerVolume& volume, double ffn_s,
+                               double* own_s) const {
+  const auto put = [own_s](Stage stage, double seconds) {
+    own_s[static_cast<std::size_t>(stage)] = seconds;
+  };
+  const auto ep_rank = static_cast<std::size_t>(ep_rank_of_row_[row]);
+  const Peers peers = peers_of(domains_[domains_of_row_[row]], ep_rank);
+  put(Stage::count_exchange, exchange_s(costs_, volume.count_exchange[ep_rank], peers));
+  put(Stage::dispatch, exchange_s(costs_, volume.dispatch[ep_rank], peers));
+  put(Stage::combine, exchange_s(costs_, volume.combine[ep_rank], peers));
+  put(Stage::expert_ffn, ffn_s);
+  const double slowdown = slowdown_of(costs_, times_.world_rank_of_row[row]);
+  for (std::size_t s = 0; s < kNumStages; ++s) {
+    if (costs_.stage_us[s]) own_s[s] = *costs_.stage_us[s] * kSPerUs;
+    own_s[s] *= slowdown;
+  }
+}
+
+void DeclaredTimesSum::add_slow_links(double* own_s) const {
+  const std::vector<int>& rank_of_row = times_.world_rank_of_row;
+  const auto row_of = [&rank_of_row](int rank) {
+    return static_cast<std::size_t>(std::ranges::find(rank_of_row, rank) - rank_of_row.begin());
+  };
+  for (const SimCosts::SlowLink& link : costs_.links) {
+    const std::size_t a = row_of(link.a), b = row_of(link.b);
+    if (std::max(a, b) >= rank_of_row.size()) continue;  // an idle end
+    if (times_.group_of_row[a] != times_.group_of_row[b]) continue;
+    for (const std::size_t row : {a, b}) {
+      for (const Stage stage : {Stage::dispatch, Stage::combine}) {
+        own_s[row * kNumStages + static_cast<std::size_t>(stage)] += link.extra_us * kSPerUs;
+      }
+    }
+  }
+}
+
+void DeclaredTimesSum::add_layer(const Trace& trace, const Placement& placement) {
+  std::vector<LayerVolume> volumes;
+  for (const std::vector<int>& domains : domains_) {
+    volumes.push_back(layer_volume(point_, trace, placement, domains));
+  }
+  const std::vector<double> ffn = ffn_s(point_, costs_, placement, rows_per_slot(placement, trace));
+  const std::size_t begin = times_.own_s.size(), num_rows = times_.group_of_row.size();
+  times_.own_s.resize(begin + num_rows * kNumStages, kDefaultLocalStageUs * kSPerUs);
+  double* const own_s = times_.own_s.data() + begin;
+  for (std::size_t row = 0; row < num_rows; ++row) {
+    put_row(row, volumes[domains_of_row_[row]], ffn[static_cast<std::size_t>(ep_rank_of_row_[row])],
+            own_s + row * kNumStages);
+  }
+  add_slow_links(own_s);
+  ++times_.num_layers;
+}
+
+}  // namespace epsweep

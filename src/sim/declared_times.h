@@ -1,0 +1,59 @@
+// What every rank's stages take by themselves, as declared: no waiting, noise or fault in it.
+#pragma once
+
+#include <vector>
+
+#include "base/stage.h"
+#include "plan/plan.h"
+#include "sim/exchange_volume.h"
+#include "workload/placement.h"
+#include "workload/trace.h"
+
+namespace epsweep {
+
+// Seconds [layer][row][stage]; of an exchange the rank's own transfer. Rows are the ranks in
+// groups, in world order, as in timing tables.
+struct DeclaredTimes {
+  int num_layers = 0;
+  std::vector<int> world_rank_of_row, group_of_row;
+  std::vector<double> own_s;
+
+  int num_rows() const { return static_cast<int>(group_of_row.size()); }
+  double at(int layer, int row, Stage stage) const {
+    return own_s[(static_cast<std::size_t>(layer) * group_of_row.size() +
+                  static_cast<std::size_t>(row)) *
+                     kNumStages +
+                 static_cast<std::size_t>(stage)];
+  }
+};
+
+// Takes the layers one after the other, so that no more than one trace need be kept. All from
+// point.sim, or the defaults where that is null. An exchange takes a rank
+//   max over kinds of link that it has peers on (alpha + max(bytes sent, bytes received) / rate)
+// since they move side by side; peers of other groups do not count. The domains of ranks are those
+// of the point's topology; everybody is in one where it declares none.
+class DeclaredTimesSum {
+ public:
+  DeclaredTimesSum(const SweepPoint& point, const GroupLayout& layout);
+  void add_layer(const Trace& trace, const Placement& placement);
+  DeclaredTimes finish() { return std::move(times_); }
+
+ private:
+  void put_row(std::size_t row, const LayerVolume& volume, double ffn_s, double* own_s) const;
+  void add_slow_links(double* own_s) const;
+
+  const SweepPoint& point_;
+  const SimCosts costs_;
+  std::vector<int> ep_rank_of_row_;
+  std::vector<std::vector<int>> domains_;    // that groups have, each once: [ep_size]
+  std::vector<std::size_t> domains_of_row_;  // its group's
+  DeclaredTimes times_;
+};
+
+// Operations and weight bytes by second that the point's expert FFN reaches at best.
+struct FfnRates {
+  double flop_per_s = 0, weight_bytes_per_s = 0;
+};
+FfnRates ffn_rates(const SweepPoint& point, const SimCosts& costs);
+
+}  // namespace epsweep

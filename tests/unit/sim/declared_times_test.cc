@@ -1,0 +1,160 @@
+// Costs of ranks and links by hand.
+#include "sim/declared_times.h"
+
+#include <gtest/gtest.h>
+
+namespace epsweep {
+namespace {
+
+// Rows of 128 bytes, experts of 3 * 64 * 32 = 6144 parameters or 12,288 bytes.
+SweepPoint small_point(int ep_size) {
+  SweepPoint point;
+  point.model.name = "small";
+  point.model.hidden_dim = point.model.expert_io_dim = 64;
+  point.model.ffn_dim = 32;
+  point.model.num_experts = 4;
+  point.model.top_k = 2;
+  point.ep_size = ep_size;
+  point.concurrency = {ConcurrencyMode::fixed_global, 4, {}};
+  return point;
+}
+
+Placement contiguous(int ep_size) {
+  return make_placement("contiguous", {.num_experts = 4, .ep_size = ep_size});
+}
+
+// With EP2, ranks have tokens {0, 1} and {2, 3} and experts {0, 1} and {2, 3}. Rows from rank to
+// rank: 0 to 0: 1 (token 0), 0 to 1: 3, 1 to 0: 2 (token 2), 1 to 1: 2 (token 3). Copies: one for
+// each, but two from 0 to 1.
+const Trace kTrace = {
+    .num_tokens = 4, .top_k = 2, .num_experts = 4, .experts = {0, 2, 2, 3, 0, 1, 2, 3}};
+
+TEST(LayerVolume, OfAssignments) {
+  const LayerVolume volume = layer_volume(small_point(2), kTrace, contiguous(2), {0, 0});
+  EXPECT_EQ(volume.dispatch[0].sent.self, 128);
+  EXPECT_EQ(volume.dispatch[0].sent.intra, 3 * 128);
+  EXPECT_EQ(volume.dispatch[0].received.intra, 2 * 128);
+  EXPECT_EQ(volume.dispatch[1].sent.self, 2 * 128);
+  EXPECT_EQ(volume.dispatch[1].received.intra, 3 * 128);
+  EXPECT_EQ(volume.dispatch[1].received.inter, 0);
+  EXPECT_EQ(volume.combine[0].sent.intra, 2 * 128);
+  EXPECT_EQ(volume.combine[0].received.intra, 3 * 128);
+  EXPECT_EQ(volume.count_exchange[0].sent.intra, 2 * 8);  // two slots there
+}
+
+TEST(LayerVolume, OfRanksInTwoDomains) {
+  SweepPoint point = small_point(2);
+  point.exchange_unit = ExchangeUnit::rank;
+  const LayerVolume volume = layer_volume(point, kTrace, contiguous(2), {0, 1});
+  // Uses take 8 bytes each, in granules of 64: one granule for each message.
+  EXPECT_EQ(volume.dispatch[0].sent.inter, 2 * 128 + 64);
+  EXPECT_EQ(volume.dispatch[0].received.inter, 128 + 64);
+  EXPECT_EQ(volume.dispatch[1].sent.self, 128 + 64);
+  EXPECT_EQ(volume.dispatch[0].sent.intra, 0);
+  EXPECT_EQ(volume.combine[0].sent.inter, 128);
+  EXPECT_EQ(volume.combine[0].received.inter, 2 * 128);
+}
+
+DeclaredTimes times_of(SweepPoint point, const SimCosts& costs, int world_size) {
+  point.sim = std::make_shared<const SimCosts>(costs);
+  DeclaredTimesSum sum(point, group_layout(world_size, point.ep_size, point.mapping, point.groups));
+  sum.add_layer(kTrace, contiguous(point.ep_size));
+  return sum.finish();
+}
+
+constexpr double kEps = 1e-15;
+
+TEST(DeclaredTimes, OfStagesAndLinks) {
+  SimCosts costs;
+  costs.stage_us[static_cast<std::size_t>(Stage::router)] = 7;
+  costs.intra = {.alpha_us = 10, .bytes_per_s = 128e6};  // a row in 1 us
+  costs.self = {.alpha_us = 0, .bytes_per_s = 1e18};
+  costs.launch_us = 10;
+  costs.weight_bytes_per_s = 12'288e6;  // an expert in 1 us
+  costs.flop_per_s = 1e18;
+  const DeclaredTimes times = times_of(small_point(2), costs, 2);
+  EXPECT_NEAR(times.at(0, 0, Stage::router), 7e-6, kEps);
+  EXPECT_NEAR(times.at(0, 0, Stage::permute), kDefaultLocalStageUs * 1e-6, kEps);
+  EXPECT_NEAR(times.at(0, 0, Stage::dispatch), 13e-6, kEps);  // sends 3 rows, receives 2
+  EXPECT_NEAR(times.at(0, 1, Stage::dispatch), 13e-6, kEps);
+  EXPECT_NEAR(times.at(0, 0, Stage::count_exchange), 10e-6 + 16 / 128e6, kEps);
+  EXPECT_NEAR(times.at(0, 0, Stage::expert_ffn), 12e-6, kEps);  // both experts have rows
+  // Rank 1 computes 5 rows of 2 * 6144 operations in 50 us, which is more than its weights take.
+  costs.flop_per_s = 5 * 2 * 6144 / 50e-6;
+  EXPECT_NEAR(times_of(small_point(2), costs, 2).at(0, 1, Stage::expert_ffn), 60e-6, kEps);
+}
+
+// Each kind of link is as long as its own bytes take; the slowest counts.
+TEST(DeclaredTimes, LinksBetweenDomains) {
+  SimCosts costs;
+  costs.intra = {.alpha_us = 1, .bytes_per_s = 128e6};
+  costs.inter = {.alpha_us = 20, .bytes_per_s = 64e6};
+  costs.self = {.alpha_us = 0, .bytes_per_s = 2e6};  // 64 us for a row
+  SweepPoint point = small_point(2);
+  point.topology.ranks_per_host = 1;
+  const DeclaredTimes apart = times_of(point, costs, 2);
+  EXPECT_NEAR(apart.at(0, 0, Stage::dispatch), 64e-6, kEps);   // its own row
+  EXPECT_NEAR(apart.at(0, 1, Stage::dispatch), 128e-6, kEps);  // its own two
+  costs.self.bytes_per_s = 1e18;
+  EXPECT_NEAR(times_of(point, costs, 2).at(0, 0, Stage::dispatch), 20e-6 + 6e-6, kEps);
+  // Where spread, groups {0, 2} and {1, 3} reach over the hosts {0, 1} and {2, 3}.
+  point.topology = {};
+  point.topology.hosts = point.topology.ranks_per_host = 2;
+  EXPECT_NEAR(times_of(point, costs, 4).at(0, 0, Stage::dispatch), 1e-6 + 3e-6, kEps);
+  point.mapping = Mapping::spread;
+  EXPECT_NEAR(times_of(point, costs, 4).at(0, 0, Stage::dispatch), 20e-6 + 6e-6, kEps);
+}
+
+// EP1 has nobody to talk to.
+TEST(DeclaredTimes, OneRankPaysNoAlpha) {
+  SimCosts costs;
+  costs.self = {.alpha_us = 0, .bytes_per_s = 128e6};
+  EXPECT_NEAR(times_of(small_point(1), costs, 1).at(0, 0, Stage::dispatch), 8e-6, kEps);
+}
+
+// The transfer of the two grows by just that; no other stage or rank does.
+TEST(DeclaredTimes, SlowRankAndSlowLink) {
+  const DeclaredTimes plain = times_of(small_point(4), {}, 4);
+  SimCosts costs;
+  costs.links = {{.a = 1, .b = 3, .extra_us = 300}};
+  const DeclaredTimes linked = times_of(small_point(4), costs, 4);
+  for (int row = 0; row < 4; ++row) {
+    for (int s = 0; s < kNumStages; ++s) {
+      const auto stage = static_cast<Stage>(s);
+      const bool slow =
+          (row == 1 || row == 3) && (stage == Stage::dispatch || stage == Stage::combine);
+      EXPECT_DOUBLE_EQ(linked.at(0, row, stage), plain.at(0, row, stage) + (slow ? 300e-6 : 0));
+    }
+  }
+  costs = {};
+  costs.ranks = {{.rank = 2, .slowdown = 1.5}};
+  const DeclaredTimes slowed = times_of(small_point(4), costs, 4);
+  for (int s = 0; s < kNumStages; ++s) {
+    const auto stage = static_cast<Stage>(s);
+    EXPECT_DOUBLE_EQ(slowed.at(0, 2, stage), 1.5 * plain.at(0, 2, stage));
+    EXPECT_EQ(slowed.at(0, 1, stage), plain.at(0, 1, stage));
+  }
+  // A link between groups carries nothing.
+  costs = {};
+  costs.links = {{.a = 1, .b = 2, .extra_us = 300}};
+  EXPECT_EQ(times_of(small_point(2), costs, 4).at(0, 1, Stage::dispatch),
+            times_of(small_point(2), {}, 4).at(0, 1, Stage::dispatch));
+}
+
+TEST(FfnRates, OfTheHardwareUnlessDeclared) {
+  SweepPoint point = small_point(2);
+  EXPECT_EQ(ffn_rates(point, {}).flop_per_s, kDefaultFlopPerS);
+  point.hardware = HardwareShape{};
+  point.hardware->measured.bf16_tflops = 700;
+  point.hardware->measured.memory_tb_per_s = 3;
+  EXPECT_EQ(ffn_rates(point, {}).flop_per_s, 700e12);
+  EXPECT_EQ(ffn_rates(point, {}).weight_bytes_per_s, 3e12);
+  SimCosts costs;
+  costs.flop_per_s = 5e12;
+  EXPECT_EQ(ffn_rates(point, costs).flop_per_s, 5e12);
+  point.dtype = DType::fp8;
+  EXPECT_EQ(ffn_rates(point, {}).flop_per_s, kDefaultFp8FlopPerS);  // of fp8 nothing is measured
+}
+
+}  // namespace
+}  // namespace epsweep
