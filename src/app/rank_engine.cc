@@ -223,7 +223,9 @@ void RankEngine::prepare_weights_of(const RankPoint& rank_point) {
   });
 }
 
-ClockAlignment RankEngine::align(PointClock& clock) {
+// Next to what is timed, as clocks drift; collective over the world, idle ranks included.
+ClockAlignment RankEngine::align_when_all_come(PointClock& clock) {
+  world_.patient_barrier();
   watchdog_.enter("aligning clocks");
   const double begin_s = monotonic_s();
   clock.reads = clock_;
@@ -236,12 +238,12 @@ ClockAlignment RankEngine::align(PointClock& clock) {
 void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
   watchdog_.enter("making communicators (" + point_label(point) + ")");
   make_fabric(point, rank_point.group);
-  rank_point.clock.before = align(rank_point.clock);
   if (!rank_point.work) {
     weights_.reset();
     watchdog_.rest();
-    world_.patient_barrier();
-    rank_point.clock.after = align(rank_point.clock);
+    rank_point.clock.before = align_when_all_come(rank_point.clock);
+    watchdog_.rest();
+    rank_point.clock.after = align_when_all_come(rank_point.clock);
     watchdog_.enter("gathering");
     return;
   }
@@ -252,6 +254,8 @@ void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
   const double begin_s = monotonic_s();
   prepare_weights_of(rank_point);
   rank_point.prepare_s += monotonic_s() - begin_s;
+  watchdog_.enter("waiting for the other ranks (" + label + ")");
+  rank_point.clock.before = align_when_all_come(rank_point.clock);
 
   const Comm& ranks = working_.at(layout_key(work.point));
   const std::vector<Fault> faults = faults_at(work.point);
@@ -274,8 +278,7 @@ void RankEngine::run(const SweepPoint& point, RankPoint& rank_point) {
   rank_point.outcome = run_point(work, *backend_, *transport, *weights_, hooks);
   transport->close();
   watchdog_.enter("waiting for the other ranks (" + label + ")");
-  world_.patient_barrier();
-  rank_point.clock.after = align(rank_point.clock);
+  rank_point.clock.after = align_when_all_come(rank_point.clock);
 }
 
 void RankEngine::close() {

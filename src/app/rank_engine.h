@@ -68,7 +68,7 @@ class RankEngine {
   RanksTogether together_of(const SweepPoint& point);
   std::unique_ptr<Transport> make_transport(const SweepPoint& point, const EpGroup& group);
   void make_fabric(const SweepPoint& point, const EpGroup* group);
-  ClockAlignment align(PointClock& clock);
+  ClockAlignment align_when_all_come(PointClock& clock);
   void prepare_weights_of(const RankPoint& rank_point);
   std::vector<Fault> faults_at(const SweepPoint& point) const;
 
