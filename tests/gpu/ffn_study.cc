@@ -28,6 +28,7 @@ double time_work(Backend& backend, Lane& lane, int repetitions, const Prepare& p
                  const Work& work) {
   const auto timeline = backend.make_timeline(2);
   std::vector<double> seconds;
+  timeline->start(lane);
   for (int i = 0; i <= repetitions; ++i) {
     prepare();
     timeline->mark(lane, 0);

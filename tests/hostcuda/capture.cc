@@ -14,11 +14,10 @@ namespace {
 using Before = std::map<cudaStream_t, std::size_t>;
 
 struct Node {
-  enum class Kind { step, record, wait, external_record } kind = Kind::step;
+  enum class Kind { step, record, wait } kind = Kind::step;
   cudaStream_t stream = nullptr;
-  hostcuda::Step step;          // of step: copied for every launch
-  std::size_t mark = 0;         // of record and wait
-  cudaEvent_t event = nullptr;  // of external_record
+  hostcuda::Step step;   // of step: copied for every launch
+  std::size_t mark = 0;  // of record and wait
 };
 
 }  // namespace
@@ -113,8 +112,7 @@ bool refuse_in_capture() {
 bool capture_step(cudaStream_t stream, const Step& step) {
   Capture* capture = capture_of(stream);
   if (capture == nullptr) return false;
-  add(*capture,
-      {.kind = Node::Kind::step, .stream = stream, .step = step, .mark = 0, .event = nullptr});
+  add(*capture, {.kind = Node::Kind::step, .stream = stream, .step = step, .mark = 0});
   return true;
 }
 
@@ -125,8 +123,7 @@ EventResult capture_record(cudaEvent_t event, cudaStream_t stream) {
     return {};
   }
   const std::size_t mark = capture->graph.num_marks++;
-  add(*capture,
-      {.kind = Node::Kind::record, .stream = stream, .step = {}, .mark = mark, .event = nullptr});
+  add(*capture, {.kind = Node::Kind::record, .stream = stream, .step = {}, .mark = mark});
   capture->at_mark.push_back(capture->before[stream]);
   captures().marks[event] = {.capture = capture->number, .mark = mark};
   return {.taken = true, .status = cudaSuccess};
@@ -146,8 +143,7 @@ EventResult capture_wait(cudaStream_t stream, cudaEvent_t event) {
   // A stream that waits for captured work is captured from then on.
   const std::size_t mark = found->second.mark;
   merge(capture->at_mark[mark], capture->before[stream]);
-  add(*capture,
-      {.kind = Node::Kind::wait, .stream = stream, .step = {}, .mark = mark, .event = nullptr});
+  add(*capture, {.kind = Node::Kind::wait, .stream = stream, .step = {}, .mark = mark});
   return {.taken = true, .status = cudaSuccess};
 }
 
@@ -176,19 +172,6 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   if (ended->spoiled) return cudaErrorStreamCaptureInvalidated;
   if (!is_joined(*ended)) return cudaErrorStreamCaptureUnjoined;
   *graph = new CUgraph_st(std::move(ended->graph));
-  return cudaSuccess;
-}
-
-// An event as a node of its own: recorded anew in every launch, and no part of the capture's order.
-cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
-  if (flags == cudaEventRecordDefault) return cudaEventRecord(event, stream);
-  Capture* capture = capture_of(stream);
-  if (capture == nullptr) return cudaErrorInvalidValue;
-  add(*capture, {.kind = Node::Kind::external_record,
-                 .stream = stream,
-                 .step = {},
-                 .mark = 0,
-                 .event = event});
   return cudaSuccess;
 }
 
@@ -249,9 +232,6 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
         hostcuda::enqueue(target, [launched, mark = node.mark] {
           return launched->passed[mark] != 0 ? Progress::done : Progress::waiting;
         });
-        break;
-      case Node::Kind::external_record:
-        cudaEventRecord(node.event, target);
         break;
     }
   }

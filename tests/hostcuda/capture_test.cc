@@ -153,8 +153,9 @@ TEST(Capture, marks_around_a_replay_time_it) {
     replay->enqueue(lane);
     timeline.mark(lane, 1);
     lane.synchronize();
-    // The kernel and the second mark are a step each, of a microsecond.
-    EXPECT_NEAR(timeline.at(1) - timeline.at(0), 2e-6, 1e-9);
+    // What goes before a replay, the kernel, what comes after it and the second mark are a step
+    // each, of a microsecond.
+    EXPECT_NEAR(timeline.at(1) - timeline.at(0), 4e-6, 1e-9);
   }
 }
 
