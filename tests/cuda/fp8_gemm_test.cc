@@ -136,6 +136,10 @@ struct Kernel {
   std::string name;
   DType dtype;
 };
+// Else test lists would show its bytes, pointers included.
+void PrintTo(const Kernel& kernel, std::ostream* out) {
+  *out << kernel.name << " " << to_string(kernel.dtype);
+}
 
 std::vector<Kernel> kernels() {
   std::vector<Kernel> all;

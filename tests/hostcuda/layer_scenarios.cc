@@ -101,6 +101,7 @@ class Engine {
     weights_.flush_from_caches();
     if (hostcuda::num_queued() != 0) problem = "a flush of caches that was not waited for";
     timeline_->start(pipeline_.lane());
+    if (hostcuda::num_queued() != 0) problem = "times that start on a lane at work";
     MarkId marks = 0;
     for (int layer = 0; layer < work_.point.layers; ++layer) {
       for (int stage = 0; stage < kNumStages; ++stage) {
@@ -121,7 +122,12 @@ class Engine {
     const RunnerHooks hooks{
         .all_max = [this](int value) { return static_cast<int>(group_.comm().all_max(value)); },
         .all_max_s = [this](std::span<double> values) { group_.comm().all_max(values); },
-        .align = [this] { group_.comm().barrier(); },
+        // Ranks meet before a stage with nothing under way, or their devices would not meet.
+        .align =
+            [this, &problem] {
+              if (hostcuda::num_queued() != 0) problem = "ranks that meet while a device works";
+              group_.comm().barrier();
+            },
         // Asked before every iteration, which starts with nothing under way.
         .stop_wish =
             [&problem] {
