@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "report/point_record.h"
+#include "report/record_layout.h"
 
 namespace epsweep {
 namespace {
@@ -84,14 +85,6 @@ double two_worst(std::vector<double> bounds_s) {
   return bounds_s.size() < 2 ? 0 : bounds_s[0] + bounds_s[1];
 }
 
-TableRows rows_of(const GroupLayout& layout) {
-  TableRows rows;
-  for (const int rank : active_ranks(layout)) {
-    rows.group_of_row.push_back(layout.group_of_rank[static_cast<std::size_t>(rank)]);
-  }
-  return rows;
-}
-
 }  // namespace
 
 RawTimes gather_times(const Comm& world, const RankPoint& rank_point) {
@@ -121,7 +114,7 @@ std::optional<GatheredTimes> assemble_times(const RankPoint& rank_point, RawTime
   const double epoch_s = raw.stages.front();
   count_from(epoch_s, raw.stages, kNumMeasures);
   count_from(epoch_s, raw.chains, 2);
-  TableRows rows = rows_of(rank_point.layout);
+  TableRows rows = rows_of_layout(rank_point.layout);
   rows.order_bound_s = order_bound_s(clocks) + two_worst(raw.mark_bounds_s);
   return GatheredTimes{
       .stages = {num_rows, aligned.num_iterations, rank_point.work->point.layers,

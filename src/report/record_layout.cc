@@ -78,4 +78,12 @@ std::string point_heading(const Json& record) {
   return join(parts);
 }
 
+TableRows rows_of_layout(const GroupLayout& layout) {
+  TableRows rows;
+  for (const int rank : active_ranks(layout)) {
+    rows.group_of_row.push_back(layout.group_of_rank[static_cast<std::size_t>(rank)]);
+  }
+  return rows;
+}
+
 }  // namespace epsweep

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "plan/plan.h"
+#include "report/arrival.h"
 
 namespace epsweep {
 
@@ -18,5 +19,8 @@ std::vector<int> ranks_of_record(const Json& record, const std::string& where);
 
 // "EP8, 256 tokens of a group, zipf(zipf_alpha=1.2), eplb, ..., repeat 0".
 std::string point_heading(const Json& record);
+
+// Of a timing table whose rows are active_ranks(layout), on one clock.
+TableRows rows_of_layout(const GroupLayout& layout);
 
 }  // namespace epsweep

@@ -24,10 +24,7 @@ std::int64_t count_of(const Json& record, const char* path) {
 }
 
 TableRows rows_of(const Json& record, const GroupLayout& layout) {
-  TableRows rows;
-  for (const int rank : active_ranks(layout)) {
-    rows.group_of_row.push_back(layout.group_of_rank[static_cast<std::size_t>(rank)]);
-  }
+  TableRows rows = rows_of_layout(layout);
   rows.order_bound_s = find_number(record, "all_stages.order_bound_us").value_or(0) * 1e-6;
   return rows;
 }
