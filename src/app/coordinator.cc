@@ -161,9 +161,10 @@ KnownPlaces Coordinator::places_of(const SweepPoint& point) const {
 
 PointWorkload Coordinator::workload_of(const RankWork& work) {
   PointWorkloadSum sum(work.point, places_of(work.point));
-  for (std::size_t layer = 0; layer < work.traces.size(); ++layer) {
-    sum.add_layer(work.traces[layer], work.placements[layer]);
-    sum.score_layer(work.placements[layer], traces_);
+  for (std::size_t routing = 0; routing < work.traces.size(); ++routing) {
+    const Placement& placement = work.placements[routing];
+    sum.add_layer(work.traces[routing], placement);
+    if (routing < static_cast<std::size_t>(work.point.layers)) sum.score_layer(placement, traces_);
   }
   return sum.finish(work.capacity_rows);
 }

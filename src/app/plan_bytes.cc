@@ -17,7 +17,7 @@ using Copies = CopiesPerToken;
 using Domains = CopiesPerToken::Domains;
 
 std::optional<Copies> counted(const P& point, const Planned& planned) {
-  return copies_per_token(planned.work.traffic, point.tokens_global() * point.layers);
+  return copies_per_token(planned.work.traffic, point.tokens_global() * point.num_routings());
 }
 
 std::optional<Copies> expected(const Planned& planned) {
@@ -104,12 +104,12 @@ std::vector<PlanColumn> megabyte_columns() {
            [](const P& point, const Planned& p) {
              const Traffic& traffic = p.work.traffic;
              return megabytes(p, traffic.a_copies - traffic.a_self_copies,
-                              std::int64_t{point.ep_size} * point.layers);
+                              std::int64_t{point.ep_size} * point.num_routings());
            }},
           {{"D MB"},
            [](const P& point, const Planned& p) {
              return megabytes(p, p.work.traffic.d_copies,
-                              std::int64_t{point.ep_size} * point.layers);
+                              std::int64_t{point.ep_size} * point.num_routings());
            }},
           {{"A sent"},
            [](const P&, const Planned& p) {

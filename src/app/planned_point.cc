@@ -25,10 +25,12 @@ std::vector<std::int64_t> concatenated(const std::vector<std::vector<std::int64_
 void add_work(const SweepPoint& point, PlanCaches& caches, PlannedPoint& planned) {
   PointWorkloadSum sum(point, places_from_topology(point));
   ExpectedCopiesSum expected(point, declared_places(point), caches.samples);
-  for (int layer = 0; layer < point.layers; ++layer) {
+  for (int routing = 0; routing < point.num_routings(); ++routing) {
+    const int layer = point.layer_of(routing);
     const Placement placement =
         place_experts(point, layer, rows_to_fit(point, layer, caches.traces));
-    sum.add_layer(caches.traces.of(point, layer), placement);
+    sum.add_layer(caches.traces.of(at_step_of(point, routing), layer), placement);
+    if (routing >= point.layers) continue;
     sum.score_layer(placement, caches.traces);
     expected.add_layer(layer, placement);
   }

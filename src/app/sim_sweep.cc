@@ -131,12 +131,13 @@ SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout
                               const std::vector<Fault>& faults, TraceCache& traces) {
   PointWorkloadSum workload(point, places_from_topology(point));
   DeclaredTimesSum declared(point, layout);
-  for (int layer = 0; layer < point.layers; ++layer) {
+  for (int routing = 0; routing < point.num_routings(); ++routing) {
+    const int layer = point.layer_of(routing);
     const Placement placement = place_experts(point, layer, rows_to_fit(point, layer, traces));
-    const Trace& trace = traces.of(point, layer);
+    const Trace& trace = traces.of(at_step_of(point, routing), layer);
     workload.add_layer(trace, placement);
     declared.add_layer(trace, placement);
-    workload.score_layer(placement, traces);
+    if (routing < point.layers) workload.score_layer(placement, traces);
   }
   const DeclaredTimes times = declared.finish();
   const std::vector<int>& ranks = times.world_rank_of_row;

@@ -1,4 +1,4 @@
-// How many layers run back to back when they are timed among others.
+// How many layers run back to back when they are timed among others, and with which routings.
 #pragma once
 
 namespace epsweep {
@@ -14,6 +14,14 @@ constexpr int chain_layers_for(int num_layers) {
 // of a running model does.
 constexpr int fill_layers_of(int chain_layers) {
   return chain_layers / kFewestChainLayers;
+}
+
+// Which of num_routings = layers * steps the layer at `position` of an iteration, or of a chain,
+// has: iterations begin one step later each, so that what counts of a chain is every step alike.
+constexpr int routing_at(int layers, int num_routings, int iteration, int position) {
+  const int step =
+      (iteration % (num_routings / layers) + position / layers) * layers % num_routings;
+  return step + position % layers;
 }
 
 }  // namespace epsweep

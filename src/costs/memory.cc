@@ -53,10 +53,10 @@ MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int
   const std::int64_t expert_bytes =
       model.expert_params() * bytes_of(point.dtype) + expert_scale_bytes(model, point.dtype);
   need.weight_bytes = point.layers * (max_slots * expert_bytes + gate_bytes);
-  need.activation_bytes = tokens * model.hidden_dim * element + 2 * tokens * model.top_k * 4 +
-                          exchange_bytes(point, max_recv_rows, copies, capacity_rows) +
-                          max_recv_rows * inner_row +
-                          tokens * model.expert_io_dim * bytes_of(DType::fp32);
+  need.activation_bytes =
+      point.vary_routing * tokens * model.hidden_dim * element + 2 * tokens * model.top_k * 4 +
+      exchange_bytes(point, max_recv_rows, copies, capacity_rows) + max_recv_rows * inner_row +
+      tokens * model.expert_io_dim * bytes_of(DType::fp32);
   return need;
 }
 

@@ -162,8 +162,8 @@ void PointWorkloadSum::score_layer(const Placement& placement, TraceCache& trace
 }
 
 PointWorkload PointWorkloadSum::finish(std::int64_t capacity_rows) {
-  EPS_EXPECT(sum_.rows_per_rank.size() == static_cast<std::size_t>(point_.layers),
-             "another number of layers than the point has");
+  EPS_EXPECT(sum_.rows_per_rank.size() == static_cast<std::size_t>(point_.num_routings()),
+             "another number of routings than the point has");
   sum_.weight_bytes_per_rank =
       weight_bytes_per_rank(point_.model, point_.dtype, sum_.slots_per_rank);
   sum_.capacity_rows = capacity_rows;

@@ -43,17 +43,17 @@ struct RealisedSkew {
 
 // Of one EP group; the same on every rank.
 struct PointWorkload {
-  std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
-  std::vector<std::vector<std::int64_t>> rows_per_rank;    // [layers][ep_size], received rows
-  std::vector<std::int64_t> send_matrix;     // as LayerCounts has it, summed over layers
-  Traffic traffic;                           // copies summed over layers; max_* of the worst layer
+  std::vector<std::vector<std::int64_t>> rows_per_expert;  // [routings][num_experts]
+  std::vector<std::vector<std::int64_t>> rows_per_rank;    // [routings][ep_size], received rows
+  std::vector<std::int64_t> send_matrix;     // as LayerCounts has it, summed over routings
+  Traffic traffic;                           // copies summed over routings; max_* of the worst
   std::optional<KnownPlaces> places;         // absent: traffic says nothing about domains
-  FfnWork ffn;                               // all ranks, summed over layers
-  std::vector<FfnWork> ffn_of_rank;          // [ep_size], summed over layers
+  FfnWork ffn;                               // all ranks, summed over routings
+  std::vector<FfnWork> ffn_of_rank;          // [ep_size], summed over routings
   std::vector<std::int64_t> slots_per_rank;  // [ep_size], the same in all layers
   std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
-  std::int64_t metadata_bytes = 0;  // beside the rows of dispatch, all ranks, summed over layers
-  std::int64_t capacity_rows = 0;   // of every pair of ranks in every layer; 0: what they need
+  std::int64_t metadata_bytes = 0;  // beside the rows of dispatch, all ranks, summed over routings
+  std::int64_t capacity_rows = 0;   // of every pair of ranks in every routing; 0: what they need
   MemoryNeed memory;
   std::uint64_t routing_checksum = 0;
   std::optional<std::string> placement_fitted_on;  // absent if it does not look at rows
@@ -61,18 +61,21 @@ struct PointWorkload {
   std::optional<RealisedSkew> realised_skew;       // absent if the routing states its parameters
 };
 
-// Takes the layers one after the other, so that no more than one trace need be kept.
+// Takes the routings (SweepPoint::num_routings) one after the other, so that no more than one trace
+// need be kept.
 class PointWorkloadSum {
  public:
   explicit PointWorkloadSum(const SweepPoint& point,
                             std::optional<KnownPlaces> places = std::nullopt);
   void add_layer(const Trace& trace, const Placement& placement);
-  // After add_layer() of the same layer. `traces` has what the placement is fitted to and judged
-  // on, where those are not the point's own trace.
+  // After add_layer() of the same layer, of the point's first step only: where placements are
+  // judged and fitted. `traces` has what the placement is fitted to and judged on, where those are
+  // not the point's own trace.
   void score_layer(const Placement& placement, TraceCache& traces);
-  // Of the layers so far: what a capacity of pairs of ranks has to hold.
+  // Of the routings so far: what a capacity of pairs of ranks has to hold.
   std::int64_t most_pair_rows() const { return most_pair_rows_; }
-  // After all layers. capacity_rows: what a transport of fixed capacity gives every pair of ranks.
+  // After all routings. capacity_rows: what a transport of fixed capacity gives every pair of
+  // ranks.
   PointWorkload finish(std::int64_t capacity_rows = 0);
 
  private:
@@ -83,8 +86,8 @@ class PointWorkloadSum {
   PlacementScoreSum score_;
   // Whose traces the placement is fitted to and judged on; absent for the own one.
   std::optional<SweepPoint> fitted_twin_, judged_twin_;
-  std::vector<std::int32_t> own_first_experts_;  // of the layer added last
-  SeenBefore seen_before_ = SeenBefore::yes;     // in all layers so far
+  std::vector<std::int32_t> own_first_experts_;  // of the routing added last
+  SeenBefore seen_before_ = SeenBefore::yes;     // in all layers scored so far
   std::int64_t max_recv_rows_ = 0, most_pair_rows_ = 0;
   MaxCopies max_copies_;  // of exchange unit rank
 };

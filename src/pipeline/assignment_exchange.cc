@@ -78,8 +78,8 @@ RowIndex AssignmentExchange::position() const {
   return {.buffer = &position_, .count = work.own_tokens().size() * work.point.model.top_k};
 }
 
-void AssignmentExchange::announce(int layer) {
-  const LayerIndices& indices = context_.indices[static_cast<std::size_t>(layer)];
+void AssignmentExchange::announce(int routing) {
+  const LayerIndices& indices = context_.indices[static_cast<std::size_t>(routing)];
   TokenOps& ops = context_.backend.token_ops();
   ops.assign_slots(context_.lane,
                    {.first_of_expert = &indices.first_of_expert,
@@ -91,7 +91,7 @@ void AssignmentExchange::announce(int layer) {
   ops.count_slots(context_.lane, slot_sort(), slots_, send_counts_);
   context_.transport.exchange_counts(context_.lane, send_counts_, recv_counts_,
                                      context_.work.slots_of_rank);
-  if (fixed()) return counts_.assume(context_.work.dispatch[static_cast<std::size_t>(layer)]);
+  if (fixed()) return counts_.assume(context_.work.dispatch[static_cast<std::size_t>(routing)]);
   context_.backend.copy_to_host(send_counts_, counts_.send_per_slot.data(), send_counts_.bytes());
   context_.backend.copy_to_host(recv_counts_, counts_.recv_per_slot.data(), recv_counts_.bytes());
   counts_.sum(context_.work);
@@ -156,8 +156,8 @@ void AssignmentExchange::add_up(const Buffer& weights, Buffer& out) {
                                                point.model.expert_io_dim, returned_, out);
 }
 
-bool AssignmentExchange::counts_match_plan(int layer) const {
-  const DispatchPlan& plan = context_.work.dispatch[static_cast<std::size_t>(layer)];
+bool AssignmentExchange::counts_match_plan(int routing) const {
+  const DispatchPlan& plan = context_.work.dispatch[static_cast<std::size_t>(routing)];
   if (!fixed()) return counts_.match(plan);
   // What a rank sent is what others received: all ranks together compare everything.
   std::vector<std::int64_t> received(counts_.recv_per_slot.size());

@@ -20,7 +20,7 @@ class AssignmentExchange {
  public:
   explicit AssignmentExchange(const ExchangeContext& context);
 
-  void announce(int layer);
+  void announce(int routing);
   void pack(const Buffer& tokens, const Buffer& weights);
   void send();
   const Buffer& expert_input();
@@ -30,7 +30,7 @@ class AssignmentExchange {
   void add_up(const Buffer& weights, Buffer& out);
 
   const RowCounts& counts() const { return counts_; }
-  bool counts_match_plan(int layer) const;
+  bool counts_match_plan(int routing) const;
   void poison();
 
  private:

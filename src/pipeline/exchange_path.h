@@ -19,7 +19,7 @@ struct ExchangeContext {
   Backend& backend;
   Transport& transport;
   Lane& lane;
-  const std::vector<LayerIndices>& indices;  // [layers]
+  const std::vector<LayerIndices>& indices;  // [routings]
 
   // Of a row as it travels and as experts take it.
   std::int64_t row_bytes() const {
@@ -30,11 +30,11 @@ struct ExchangeContext {
 // A layer calls every step once and in this order; the comment names the stage that pays for it.
 // Constructors allocate everything, steps nothing.
 template <typename Path>
-concept ExchangePath = requires(Path path, const Path& constant, int layer, const Buffer& tokens,
+concept ExchangePath = requires(Path path, const Path& constant, int routing, const Buffer& tokens,
                                 const Buffer& weights, Buffer& out) {
   // count_exchange. Of exact capacity it blocks until the lane has done everything so far, the
   // router included.
-  path.announce(layer);
+  path.announce(routing);
   // permute. tokens: [own tokens][hidden_dim]; weights: fp32 [own tokens][top_k].
   path.pack(tokens, weights);
   // dispatch.
@@ -51,7 +51,7 @@ concept ExchangePath = requires(Path path, const Path& constant, int layer, cons
 
   { constant.counts() } -> std::same_as<const RowCounts&>;
   // Whether what was exchanged about the rows is what the dispatch plan says.
-  { constant.counts_match_plan(layer) } -> std::same_as<bool>;
+  { constant.counts_match_plan(routing) } -> std::same_as<bool>;
   path.poison();
 };
 

@@ -14,7 +14,7 @@ struct LayerIndices {
   Buffer slots_by_expert;  // int32 [num_slots]
 };
 
-// Of every layer.
+// Of every routing.
 std::vector<LayerIndices> make_layer_indices(const RankWork& work, Backend& backend);
 
 // Row numbers that the host decides on and the device reads.

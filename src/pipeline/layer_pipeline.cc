@@ -35,15 +35,19 @@ RouterOp router_op(const RankWork& work) {
           .select_by_logit = model.router.selects_by_logit()};
 }
 
-// Input rows of the rank's own tokens, addressed by their global index.
-Buffer make_tokens(const RankWork& work, Backend& backend) {
+// Input rows of the rank's own tokens in each step, addressed by their global index.
+std::vector<Buffer> make_tokens(const RankWork& work, Backend& backend) {
   const TokenRange own = work.own_tokens();
   const std::int64_t hidden = work.point.model.hidden_dim;
   const DType dtype = row_dtype(work.point.dtype);
-  Buffer buffer = backend.make_buffer(own.size() * hidden * bytes_of(dtype));
-  backend.fill(buffer, token_matrix(work.point.seed, hidden).stream(), own.begin * hidden,
-               own.size() * hidden, dtype);
-  return buffer;
+  std::vector<Buffer> steps;
+  for (int step = 0; step < work.point.vary_routing; ++step) {
+    steps.push_back(backend.make_buffer(own.size() * hidden * bytes_of(dtype)));
+    backend.fill(steps.back(),
+                 token_matrix(work.point.seed, hidden, work.point.step + step).stream(),
+                 own.begin * hidden, own.size() * hidden, dtype);
+  }
+  return steps;
 }
 
 }  // namespace
@@ -81,9 +85,10 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
 }
 
 void LayerPipeline::warm_kernels() {
-  for (std::size_t layer = 0; layer < work_.dispatch.size(); ++layer) {
-    weights_.layers[layer].gate_up->warm(work_.dispatch[layer].rows_per_expert);
-    weights_.layers[layer].down->warm(work_.dispatch[layer].rows_per_expert);
+  for (int routing = 0; routing < work_.point.num_routings(); ++routing) {
+    const DispatchPlan& plan = work_.dispatch[static_cast<std::size_t>(routing)];
+    weights_of(routing).gate_up->warm(plan.rows_per_expert);
+    weights_of(routing).down->warm(plan.rows_per_expert);
   }
 }
 
@@ -95,9 +100,10 @@ void LayerPipeline::poison() {
   std::visit([](auto& path) { path.poison(); }, exchange_);
 }
 
-bool LayerPipeline::counts_match_plan(int layer) const {
+bool LayerPipeline::counts_match_plan(int routing) const {
   lane_->synchronize();
-  return std::visit([layer](const auto& path) { return path.counts_match_plan(layer); }, exchange_);
+  return std::visit([routing](const auto& path) { return path.counts_match_plan(routing); },
+                    exchange_);
 }
 
 std::vector<float> LayerPipeline::output() const {
@@ -115,51 +121,51 @@ std::vector<std::int32_t> LayerPipeline::own_choice() const {
   return host;
 }
 
-void LayerPipeline::capture_layer(int layer) {
+void LayerPipeline::capture_layer(int routing) {
   Captured captured;
   for (const Step& step : schedule_) {
     lane_->begin_capture();
-    enqueue_stage(layer, step.stage);
+    enqueue_stage(routing, step.stage);
     captured.stages.push_back(lane_->end_capture());
   }
   lane_->begin_capture();
-  for (const Step& step : schedule_) enqueue_stage(layer, step.stage);
+  for (const Step& step : schedule_) enqueue_stage(routing, step.stage);
   captured.layer = lane_->end_capture();
-  captured_[static_cast<std::size_t>(layer)] = std::move(captured);
+  captured_[static_cast<std::size_t>(routing)] = std::move(captured);
 }
 
-void LayerPipeline::run_layer(int layer) {
-  const Captured& captured = captured_[static_cast<std::size_t>(layer)];
+void LayerPipeline::run_layer(int routing) {
+  const Captured& captured = captured_[static_cast<std::size_t>(routing)];
   if (captured.layer != nullptr) return captured.layer->enqueue(*lane_);
-  for (const Step& step : schedule_) enqueue_stage(layer, step.stage);
+  for (const Step& step : schedule_) enqueue_stage(routing, step.stage);
 }
 
-void LayerPipeline::run_stage(int layer, Stage stage) {
-  const Captured& captured = captured_[static_cast<std::size_t>(layer)];
-  if (captured.stages.empty()) return enqueue_stage(layer, stage);
+void LayerPipeline::run_stage(int routing, Stage stage) {
+  const Captured& captured = captured_[static_cast<std::size_t>(routing)];
+  if (captured.stages.empty()) return enqueue_stage(routing, stage);
   captured.stages[static_cast<std::size_t>(stage)]->enqueue(*lane_);
 }
 
-void LayerPipeline::enqueue_stage(int layer, Stage stage) {
+void LayerPipeline::enqueue_stage(int routing, Stage stage) {
   // The names are literals, so they end with a zero.
   lane_->begin_range(to_string(stage).data());
-  std::visit([&](auto& path) { run_step(path, layer, stage); }, exchange_);
+  std::visit([&](auto& path) { run_step(path, routing, stage); }, exchange_);
   lane_->end_range();
 }
 
 template <ExchangePath Path>
-void LayerPipeline::run_step(Path& path, int layer, Stage stage) {
+void LayerPipeline::run_step(Path& path, int routing, Stage stage) {
   switch (stage) {
     case Stage::router:
-      return router(layer);
+      return router(routing);
     case Stage::count_exchange:
-      return path.announce(layer);
+      return path.announce(routing);
     case Stage::permute:
-      return path.pack(tokens_, weights_of_choice_);
+      return path.pack(tokens_of(routing), weights_of_choice_);
     case Stage::dispatch:
       return path.send();
     case Stage::expert_ffn:
-      return expert_ffn(path, layer);
+      return expert_ffn(path, routing);
     case Stage::combine:
       return path.send_back();
     case Stage::unpermute:
@@ -167,22 +173,23 @@ void LayerPipeline::run_step(Path& path, int layer, Stage stage) {
   }
 }
 
-void LayerPipeline::router(int layer) {
-  const auto at = static_cast<std::size_t>(layer);
-  const Buffer& bias = weights_.layers[at].selection_bias;
+void LayerPipeline::router(int routing) {
+  const LayerWeights& weights = weights_of(routing);
+  const Buffer& bias = weights.selection_bias;
   router_op_.selection_bias = bias.bytes() > 0 ? &bias : nullptr;
-  backend_.token_ops().router(*lane_, router_op_, tokens_, weights_.layers[at].gate,
-                              indices_[at].prescribed, own_choice_, weights_of_choice_);
+  backend_.token_ops().router(*lane_, router_op_, tokens_of(routing), weights.gate,
+                              indices_[static_cast<std::size_t>(routing)].prescribed, own_choice_,
+                              weights_of_choice_);
 }
 
 // Putting rows into expert order, and results into the order they go back in, is part of the stage.
 template <ExchangePath Path>
-void LayerPipeline::expert_ffn(Path& path, int layer) {
+void LayerPipeline::expert_ffn(Path& path, int routing) {
   const ModelShape& model = work_.point.model;
-  LayerWeights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  LayerWeights& weights = weights_of(routing);
   const RowCounts& counts = path.counts();
   const Buffer& rows = path.expert_input();
-  LayerGemmWork& work = gemm_work_[static_cast<std::size_t>(layer)];
+  LayerGemmWork& work = gemm_work_[static_cast<std::size_t>(routing)];
   work.gate_up = weights.gate_up->run(*lane_, rows, gate_up_, counts.rows_per_expert);
   backend_.token_ops().activation(
       *lane_, model.gemms_per_expert == 3 ? Activation::swiglu : Activation::squared_relu,

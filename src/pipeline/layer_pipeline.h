@@ -26,20 +26,21 @@ class LayerPipeline {
   LayerPipeline(const RankWork& work, Backend& backend, Transport& transport,
                 ExpertWeights& weights);
 
-  // Enqueue a layer, or one stage of it: stages of a layer in order, layer after layer. Nothing
-  // between two layers waits for the host but what the transport needs.
-  void run_layer(int layer);
-  void run_stage(int layer, Stage stage);
-  // What the layer that ran last did.
-  const LayerGemmWork& gemm_work(int layer) const {
-    return gemm_work_[static_cast<std::size_t>(layer)];
+  // Enqueue a layer with a routing of its own (SweepPoint::num_routings), or one stage of it:
+  // stages of a layer in order, layer after layer. Nothing between two layers waits for the host
+  // but what the transport needs.
+  void run_layer(int routing);
+  void run_stage(int routing, Stage stage);
+  // What it did when it ran last.
+  const LayerGemmWork& gemm_work(int routing) const {
+    return gemm_work_[static_cast<std::size_t>(routing)];
   }
 
   // From now on run_layer() and run_stage() enqueue captured pieces, the whole layer and each of
-  // its stages. Shapes and addresses are frozen in them, which is right where the routing of a
-  // layer is prescribed and the transport never asks the host. The layer must have run before: a
+  // its stages. Shapes and addresses are frozen in them, which is right where the routing is
+  // prescribed and the transport never asks the host. The layer must have run before: a
   // capture may not allocate.
-  void capture_layer(int layer);
+  void capture_layer(int routing);
 
   Lane& lane() { return *lane_; }
   // Until everything that layers enqueued is done. Marks may be read then.
@@ -51,7 +52,7 @@ class LayerPipeline {
   void poison();
   // Whether the counts that were exchanged are those the dispatch plan says, and what travels with
   // the rows.
-  bool counts_match_plan(int layer) const;
+  bool counts_match_plan(int routing) const;
   // fp32 [own tokens][expert_io_dim] of the layer that ran last.
   std::vector<float> output() const;
   // What the router's own top-k chose in the last layer run: [own tokens][top_k]. Not used.
@@ -61,12 +62,18 @@ class LayerPipeline {
   using Exchange = std::variant<AssignmentExchange, RankExchange>;
   static Exchange make_exchange(const ExchangeContext& context);
 
-  void enqueue_stage(int layer, Stage stage);
+  void enqueue_stage(int routing, Stage stage);
   template <ExchangePath Path>
-  void run_step(Path& path, int layer, Stage stage);
+  void run_step(Path& path, int routing, Stage stage);
   template <ExchangePath Path>
-  void expert_ffn(Path& path, int layer);
-  void router(int layer);
+  void expert_ffn(Path& path, int routing);
+  void router(int routing);
+  const Buffer& tokens_of(int routing) const {
+    return tokens_[static_cast<std::size_t>(routing / work_.point.layers)];
+  }
+  LayerWeights& weights_of(int routing) const {
+    return weights_.layers[static_cast<std::size_t>(work_.point.layer_of(routing))];
+  }
 
   const RankWork& work_;
   Backend& backend_;
@@ -74,15 +81,16 @@ class LayerPipeline {
   std::unique_ptr<Lane> lane_;
   std::vector<Step> schedule_;
   RouterOp router_op_;
-  std::vector<LayerGemmWork> gemm_work_;  // [layers]
+  std::vector<LayerGemmWork> gemm_work_;  // [routings]
   struct Captured {
     std::unique_ptr<Replay> layer;
     std::vector<std::unique_ptr<Replay>> stages;  // [stages], or none
   };
-  std::vector<Captured> captured_;  // [layers]
+  std::vector<Captured> captured_;  // [routings]
 
   std::vector<LayerIndices> indices_;
-  Buffer tokens_, own_choice_, weights_of_choice_, gate_up_, activated_, out_;
+  std::vector<Buffer> tokens_;  // [vary_routing]
+  Buffer own_choice_, weights_of_choice_, gate_up_, activated_, out_;
   Exchange exchange_;
 };
 

@@ -26,7 +26,7 @@ float stored(double value, DType dtype) {
 // As the first product reads it.
 std::vector<float> token_row(const SweepPoint& point, std::int64_t token, std::int64_t cols) {
   std::vector<float> row(static_cast<std::size_t>(cols));
-  token_matrix(point.seed, point.model.hidden_dim).fill_row(token, std::span(row));
+  token_matrix(point.seed, point.model.hidden_dim, point.step).fill_row(token, std::span(row));
   quantise_inputs(point.dtype, row);
   return row;
 }
@@ -137,7 +137,7 @@ double rms(std::span<const double> row) {
 
 std::vector<double> expected_router_weights(const SweepPoint& point, int layer, const Trace& trace,
                                             std::int64_t token) {
-  const LayerGate gate(point.seed, layer, point.model);
+  const LayerGate gate(point.seed, layer, point.model, point.step);
   return gate.router().weights(gate.logits(token), trace.of_token(token));
 }
 
@@ -147,7 +147,7 @@ std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trac
   const auto io = static_cast<std::size_t>(point.model.expert_io_dim);
   std::vector<std::vector<float>> inputs;
   std::map<std::int32_t, std::vector<Use>> uses_of_expert;
-  const LayerGate gate(point.seed, layer, point.model);
+  const LayerGate gate(point.seed, layer, point.model, point.step);
   Sums sum_of(point, placement);
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     inputs.push_back(token_row(point, tokens[i], point.model.expert_io_dim));
@@ -175,15 +175,16 @@ void OracleResult::merge(const OracleResult& other) {
   if (!unfinished) unfinished = other.unfinished;
 }
 
-OracleResult Oracle::check(int layer, std::span<const float> out) {
-  const auto at = static_cast<std::size_t>(layer);
+OracleResult Oracle::check(int routing, std::span<const float> out) {
+  const auto at = static_cast<std::size_t>(routing);
+  const int layer = work_.point.layer_of(routing);
   const TokenRange own = work_.own_tokens();
   const auto io = static_cast<std::size_t>(work_.point.model.expert_io_dim);
   const std::vector<std::int64_t>& tokens = work_.check_tokens[at];
   EPS_EXPECT(out.size() == static_cast<std::size_t>(own.size()) * io, "output of the wrong size");
   if (expected_[at].empty()) {
-    expected_[at] =
-        expected_rows(work_.point, layer, work_.traces[at], work_.placements[at], tokens);
+    expected_[at] = expected_rows(at_step_of(work_.point, routing), layer, work_.traces[at],
+                                  work_.placements[at], tokens);
   }
   OracleResult result;
   result.num_tokens_scanned = own.size();

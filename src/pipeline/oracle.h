@@ -60,18 +60,18 @@ class Oracle {
     return 0.1;
   }
 
-  // out: fp32 [own tokens][expert_io_dim]. Expected rows are computed at the first call of a layer
-  // and kept.
-  OracleResult check(int layer, std::span<const float> out);
+  // out: fp32 [own tokens][expert_io_dim]. Expected rows are computed at the first call of a
+  // routing and kept.
+  OracleResult check(int routing, std::span<const float> out);
 
  private:
   const RankWork& work_;
-  // [layers][checked tokens][expert_io_dim]; empty until needed.
+  // [routings][checked tokens][expert_io_dim]; empty until needed.
   std::vector<std::vector<double>> expected_;
 };
 
-// Rows expected for the given tokens of one layer: [tokens][expert_io_dim]. The placement matters
-// to exchange unit `rank` only, whose partial sums are rounded rank by rank.
+// Rows expected for the given tokens of one layer at the point's step: [tokens][expert_io_dim]. The
+// placement matters to exchange unit `rank` only, whose partial sums are rounded rank by rank.
 std::vector<double> expected_rows(const SweepPoint& point, int layer, const Trace& trace,
                                   const Placement& placement, std::span<const std::int64_t> tokens);
 

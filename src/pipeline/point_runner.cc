@@ -67,8 +67,8 @@ class PointRunner {
     hooks_.enter_phase("warm-up");
     const Stopwatch watch(outcome_.seconds.warmup);
     for (int i = 0; i < work_.point.warmup && outcome_.stop_signal == 0; ++i) {
-      outcome_.stop_signal = aligned_.warm_up();
-      if (outcome_.stop_signal == 0) outcome_.stop_signal = chained_.warm_up();
+      outcome_.stop_signal = aligned_.warm_up(i);
+      if (outcome_.stop_signal == 0) outcome_.stop_signal = chained_.warm_up(i);
     }
   }
 
@@ -77,30 +77,34 @@ class PointRunner {
   void capture() {
     hooks_.enter_phase("capturing the layers");
     const Stopwatch watch(outcome_.seconds.warmup);
-    for (int layer = 0; layer < work_.point.layers; ++layer) pipeline_.capture_layer(layer);
+    for (int routing = 0; routing < work_.point.num_routings(); ++routing) {
+      pipeline_.capture_layer(routing);
+    }
   }
 
-  // Every layer on poisoned buffers, each checked before the next one overwrites the output.
+  // Every layer in every step on poisoned buffers, each checked before the next one overwrites the
+  // output.
   OracleResult check(const std::string& phase) {
     const Stopwatch watch(outcome_.seconds.check);
     OracleResult result;
-    for (int layer = 0; layer < work_.point.layers; ++layer) {
+    for (int routing = 0; routing < work_.point.num_routings(); ++routing) {
       hooks_.enter_phase(phase);
       pipeline_.poison();
-      pipeline_.run_layer(layer);
-      result.merge(check_layer(layer));
+      pipeline_.run_layer(routing);
+      result.merge(check_layer(routing));
     }
     return result;
   }
 
   // A check that cannot finish is not a layer that is wrong: the two are told apart.
-  OracleResult check_layer(int layer) {
+  OracleResult check_layer(int routing) {
     try {
       hooks_.before_oracle();
-      OracleResult result = oracle_.check(layer, pipeline_.output());
-      if (!pipeline_.counts_match_plan(layer)) {
+      OracleResult result = oracle_.check(routing, pipeline_.output());
+      if (!pipeline_.counts_match_plan(routing)) {
         result.problem =
-            fmt::format("layer {}: the exchanged counts or uses are not the planned ones", layer);
+            fmt::format("layer {}: the exchanged counts or uses are not the planned ones",
+                        work_.point.layer_of(routing));
       }
       return result;
     } catch (const std::exception& error) {
@@ -128,8 +132,8 @@ class PointRunner {
     }
     outcome_.seconds.flush = outcome_.aligned.facts.flush_s + outcome_.chained.facts.flush_s;
     outcome_.seconds.measured = outcome_.load.wall_s - outcome_.seconds.flush;
-    for (int layer = 0; layer < work_.point.layers; ++layer) {
-      outcome_.gemm_work.push_back(pipeline_.gemm_work(layer));
+    for (int routing = 0; routing < work_.point.num_routings(); ++routing) {
+      outcome_.gemm_work.push_back(pipeline_.gemm_work(routing));
     }
   }
 

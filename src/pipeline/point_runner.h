@@ -32,7 +32,7 @@ struct RankOutcome {
   int stop_signal = 0;    // agreed by all ranks
   AlignedTimes aligned;
   ChainedTimes chained;
-  std::vector<LayerGemmWork> gemm_work;  // [layers]
+  std::vector<LayerGemmWork> gemm_work;  // [routings]
   PhaseSeconds seconds;
   LoadSample load;
   DeviceCondition condition_before, condition_after;  // around the timed iterations

@@ -95,11 +95,11 @@ void RankExchange::size_indices() {
 }
 
 // The number of copies rides behind the counts per slot: one message per rank for both.
-void RankExchange::announce(int layer) {
+void RankExchange::announce(int routing) {
   const RankWork& work = context_.work;
-  layer_ = layer;
-  counts_.assign(work, layer);
-  count_copies(work.placements[static_cast<std::size_t>(layer)], counts_.slot_of_assignment,
+  routing_ = routing;
+  counts_.assign(work, routing);
+  count_copies(work.placements[static_cast<std::size_t>(routing)], counts_.slot_of_assignment,
                work.point.model.top_k, last_token_, sent_.copies);
   auto slot = counts_.send_per_slot.cbegin();
   auto to = send_announced_.begin();
@@ -139,7 +139,7 @@ void RankExchange::pack(const Buffer& tokens, const Buffer& weights) {
   const SweepPoint& point = context_.work.point;
   next_copy_ = sent_.copies;
   next_use_ = counts_.send_rows;
-  order_copies(context_.work.placements[static_cast<std::size_t>(layer_)],
+  order_copies(context_.work.placements[static_cast<std::size_t>(routing_)],
                counts_.slot_of_assignment, point.model.top_k,
                {.next_copy = next_copy_, .next_use = next_use_, .last_token = last_token_},
                {.token_of_copy = token_of_copy_.host,
@@ -265,8 +265,8 @@ void RankExchange::add_up(const Buffer& /*weights*/, Buffer& out) {
                                               returned_, out);
 }
 
-bool RankExchange::counts_match_plan(int layer) const {
-  const auto at = static_cast<std::size_t>(layer);
+bool RankExchange::counts_match_plan(int routing) const {
+  const auto at = static_cast<std::size_t>(routing);
   const RankDispatch& plan = context_.work.rank_dispatch[at];
   const auto rows = static_cast<std::size_t>(counts_.num_recv_rows);
   const auto copies = static_cast<std::size_t>(received_.num_copies);

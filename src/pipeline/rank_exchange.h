@@ -17,7 +17,7 @@ class RankExchange {
  public:
   explicit RankExchange(const ExchangeContext& context);
 
-  void announce(int layer);
+  void announce(int routing);
   void pack(const Buffer& tokens, const Buffer& weights);
   void send();
   const Buffer& expert_input();
@@ -27,7 +27,7 @@ class RankExchange {
   void add_up(const Buffer& weights, Buffer& out);
 
   const RowCounts& counts() const { return counts_; }
-  bool counts_match_plan(int layer) const;
+  bool counts_match_plan(int routing) const;
   void poison();
 
  private:
@@ -54,7 +54,7 @@ class RankExchange {
 
   ExchangeContext context_;
   std::int64_t granule_ = 0;
-  int layer_ = 0;  // announced last
+  int routing_ = 0;  // announced last
   RowCounts counts_;
   // Counts per slot with the number of copies behind them, for every rank.
   std::vector<int> announced_per_rank_;

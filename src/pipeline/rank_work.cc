@@ -70,9 +70,12 @@ RankWork plan_rank_work(const SweepPoint& point, int ep_rank, TraceCache& traces
   work.tokens_of_rank = token_ranges(point);
   const bool fixed_capacity = has_fixed_capacity(point);
   const TokenRange own = work.own_tokens();
-  for (int layer = 0; layer < point.layers; ++layer) {
-    work.placements.push_back(place_experts(point, layer, rows_to_fit(point, layer, traces)));
-    work.traces.push_back(traces.of(point, layer));
+  for (int routing = 0; routing < point.num_routings(); ++routing) {
+    const int layer = point.layer_of(routing);
+    work.placements.push_back(routing < point.layers
+                                  ? place_experts(point, layer, rows_to_fit(point, layer, traces))
+                                  : work.placements[static_cast<std::size_t>(layer)]);
+    work.traces.push_back(traces.of(at_step_of(point, routing), layer));
     const Trace& trace = work.traces.back();
     work.dispatch.push_back(
         plan_dispatch(trace, work.placements.back(), work.tokens_of_rank, ep_rank));

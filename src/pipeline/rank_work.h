@@ -18,13 +18,13 @@ struct RankWork {
   int ep_rank = 0;
   std::vector<TokenRange> tokens_of_rank;   // [ep_size]
   std::vector<int> slots_of_rank;           // [ep_size], the same in all layers
-  std::vector<Placement> placements;        // [layers]
-  std::vector<Trace> traces;                // [layers], the whole group's routing
-  std::vector<DispatchPlan> dispatch;       // [layers], this rank's part
-  std::vector<RankDispatch> rank_dispatch;  // [layers] of exchange unit rank, else empty
-  std::vector<std::vector<std::int64_t>> check_tokens;  // [layers], own tokens to recompute
+  std::vector<Placement> placements;        // [routings], those of a layer equal
+  std::vector<Trace> traces;                // [routings], the whole group's routing
+  std::vector<DispatchPlan> dispatch;       // [routings], this rank's part
+  std::vector<RankDispatch> rank_dispatch;  // [routings] of exchange unit rank, else empty
+  std::vector<std::vector<std::int64_t>> check_tokens;  // [routings], own tokens to recompute
 
-  // Of one source and destination in any layer; and what the transport gives every such pair, 0
+  // Of one source and destination in any routing; and what the transport gives every such pair, 0
   // where it is one of exact capacity. See workload/pair_capacity.h.
   std::int64_t most_pair_rows = 0, capacity_rows = 0;
 
@@ -34,7 +34,7 @@ struct RankWork {
     return placements[static_cast<std::size_t>(layer)]
         .experts_of_rank[static_cast<std::size_t>(ep_rank)];
   }
-  // Over the layers.
+  // Over the routings.
   std::int64_t max_recv_rows() const;
   // 0 unless the exchange unit is rank.
   std::int64_t max_sent_copies() const;

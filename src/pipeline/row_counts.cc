@@ -20,10 +20,10 @@ RowCounts::RowCounts(const RankWork& work) {
       static_cast<std::size_t>(work.own_tokens().size() * work.point.model.top_k));
 }
 
-void RowCounts::assign(const RankWork& work, int layer) {
-  const DispatchPlan& plan = work.dispatch[static_cast<std::size_t>(layer)];
+void RowCounts::assign(const RankWork& work, int routing) {
+  const DispatchPlan& plan = work.dispatch[static_cast<std::size_t>(routing)];
   std::ranges::fill(send_per_slot, 0);
-  assign_slots(work.placements[static_cast<std::size_t>(layer)].slot_table(),
+  assign_slots(work.placements[static_cast<std::size_t>(routing)].slot_table(),
                plan.expert_of_assignment, plan.tokens.begin, plan.top_k, slot_of_assignment);
   count_slots(slot_of_assignment, send_per_slot);
 }

@@ -21,7 +21,7 @@ struct RowCounts {
   std::vector<std::int32_t> slot_of_assignment;  // [own tokens * top_k], of assign() alone
 
   // On the host: slots of the layer's assignments, and send_per_slot from them.
-  void assign(const RankWork& work, int layer);
+  void assign(const RankWork& work, int routing);
   // Everything as planned: where the exchanged counts do not come to the host.
   void assume(const DispatchPlan& plan);
   // Everything else from the counts per slot. Throws RunError for more rows than the plan has.

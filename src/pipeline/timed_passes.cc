@@ -8,13 +8,16 @@
 namespace epsweep {
 namespace {
 
-// Delays are injected in timed iterations only.
-constexpr int kUntimed = -1;
-
 constexpr int kMarksOfStage = 2, kMarksOfLayer = 2;
 
-void delay(const PassContext& context, int iteration, Stage stage, DelayPlace place) {
-  if (iteration != kUntimed && context.hooks.delay) context.hooks.delay(iteration, stage, place);
+void delay(const PassContext& context, Iteration iteration, Stage stage, DelayPlace place) {
+  if (iteration.kind == IterationKind::warm_up || !context.hooks.delay) return;
+  context.hooks.delay(iteration.index, stage, place);
+}
+
+int routing_of(const PassContext& context, Iteration iteration, int position) {
+  const SweepPoint& point = context.work.point;
+  return routing_at(point.layers, point.num_routings(), iteration.index, position);
 }
 
 // All ranks do this at the same place. False if they agreed to stop instead.
@@ -68,15 +71,15 @@ AlignedPass::AlignedPass(const PassContext& context)
       timeline_(
           context.backend.make_timeline(context.work.point.layers * kNumStages * kMarksOfStage)) {}
 
-int AlignedPass::warm_up() {
+int AlignedPass::warm_up(int iteration) {
   PassFacts facts;
-  if (start_together(context_, facts)) run(kUntimed);
+  if (start_together(context_, facts)) run({iteration, IterationKind::warm_up});
   return facts.stop_signal;
 }
 
 // A device that idles when a stage is enqueued would show how fast the host enqueues: it is kept
 // busy by the transport's own alignment meanwhile.
-double AlignedPass::run(int iteration) {
+double AlignedPass::run(Iteration iteration) {
   Lane& lane = context_.pipeline.lane();
   const double bound_s = timeline_->start(lane);
   MarkId mark = 0;
@@ -89,7 +92,7 @@ double AlignedPass::run(int iteration) {
       delay(context_, iteration, stage, DelayPlace::before);
       timeline_->mark(lane, mark++);
       delay(context_, iteration, stage, DelayPlace::inside);
-      context_.pipeline.run_stage(layer, stage);
+      context_.pipeline.run_stage(routing_of(context_, iteration, layer), stage);
       timeline_->mark(lane, mark++);
     }
   }
@@ -100,7 +103,7 @@ double AlignedPass::run(int iteration) {
 AlignedTimes AlignedPass::measure() {
   AlignedTimes result;
   run_iterations(context_, "timed stages", result.facts, [&](int iteration) {
-    result.facts.mark_bound_s = std::max(result.facts.mark_bound_s, run(iteration));
+    result.facts.mark_bound_s = std::max(result.facts.mark_bound_s, run({.index = iteration}));
     double sum_s = 0;
     for (MarkId mark = 0; mark < context_.work.point.layers * kNumStages * kMarksOfStage;
          mark += kMarksOfStage) {
@@ -119,33 +122,32 @@ ChainedPass::ChainedPass(const PassContext& context)
       chain_layers_(chain_layers_for(context.work.point.layers)),
       timeline_(context.backend.make_timeline(chain_layers_ * kMarksOfLayer)) {}
 
-int ChainedPass::warm_up() {
+int ChainedPass::warm_up(int iteration) {
   PassFacts facts;
-  if (start_together(context_, facts)) run(kUntimed);
+  if (start_together(context_, facts)) run({iteration, IterationKind::warm_up});
   return facts.stop_signal;
 }
 
-double ChainedPass::run(int iteration) {
+double ChainedPass::run(Iteration iteration) {
   Lane& lane = context_.pipeline.lane();
   const double bound_s = timeline_->start(lane);
   MarkId mark = 0;
   for (int position = 0; position < chain_layers_; ++position) {
-    const int layer = position % context_.work.point.layers;
     timeline_->mark(lane, mark++);
-    run_layer(iteration, layer);
+    run_layer(iteration, routing_of(context_, iteration, position));
     timeline_->mark(lane, mark++);
   }
   lane.synchronize();
   return bound_s;
 }
 
-void ChainedPass::run_layer(int iteration, int layer) {
-  if (!context_.hooks.delay) return context_.pipeline.run_layer(layer);
+void ChainedPass::run_layer(Iteration iteration, int routing) {
+  if (!context_.hooks.delay) return context_.pipeline.run_layer(routing);
   for (int s = 0; s < kNumStages; ++s) {
     const auto stage = static_cast<Stage>(s);
     delay(context_, iteration, stage, DelayPlace::before);
     delay(context_, iteration, stage, DelayPlace::inside);
-    context_.pipeline.run_stage(layer, stage);
+    context_.pipeline.run_stage(routing, stage);
   }
 }
 
@@ -153,7 +155,7 @@ ChainedTimes ChainedPass::measure() {
   ChainedTimes result;
   result.chain_layers = chain_layers_;
   run_iterations(context_, "timed chains of layers", result.facts, [&](int iteration) {
-    result.facts.mark_bound_s = std::max(result.facts.mark_bound_s, run(iteration));
+    result.facts.mark_bound_s = std::max(result.facts.mark_bound_s, run({.index = iteration}));
     for (MarkId mark = 0; mark < chain_layers_ * kMarksOfLayer; mark += kMarksOfLayer) {
       result.times.push_back({.begin_s = timeline_->at(mark), .end_s = timeline_->at(mark + 1)});
     }

@@ -56,6 +56,13 @@ struct PassContext {
   LayerPipeline& pipeline;
 };
 
+// Delays are injected in timed iterations only.
+enum class IterationKind { timed, warm_up };
+struct Iteration {
+  int index = 0;
+  IterationKind kind = IterationKind::timed;
+};
+
 struct AlignedTimes {
   PassFacts facts;
   std::vector<StageTimes> times;  // [iterations][layers][stages]
@@ -66,13 +73,13 @@ class AlignedPass {
  public:
   explicit AlignedPass(const PassContext& context);
   // One iteration whose times nobody keeps, or the signal at which all ranks agreed to stop.
-  int warm_up();
+  int warm_up(int iteration);
   // Collective over the ranks of the point, as are all of a pass.
   AlignedTimes measure();
 
  private:
   // Returns the timeline's bound.
-  double run(int iteration);
+  double run(Iteration iteration);
 
   PassContext context_;
   std::unique_ptr<Timeline> timeline_;
@@ -88,12 +95,12 @@ struct ChainedTimes {
 class ChainedPass {
  public:
   explicit ChainedPass(const PassContext& context);
-  int warm_up();
+  int warm_up(int iteration);
   ChainedTimes measure();
 
  private:
-  double run(int iteration);
-  void run_layer(int iteration, int layer);
+  double run(Iteration iteration);
+  void run_layer(Iteration iteration, int routing);
 
   PassContext context_;
   int chain_layers_;

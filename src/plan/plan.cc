@@ -67,6 +67,7 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   point.weight_cache = spec.weight_cache;
   point.allow_empty_ranks = spec.allow_empty_ranks;
   point.layers = spec.layers;
+  point.vary_routing = spec.vary_routing;
   point.warmup = spec.warmup;
   point.iterations = spec.iterations;
   point.iteration_target = spec.iteration_target;

@@ -47,6 +47,11 @@ std::int64_t SweepPoint::tokens_global() const {
                          std::int64_t{0});
 }
 
+SweepPoint at_step_of(SweepPoint point, int routing) {
+  point.step += routing / point.layers;
+  return point;
+}
+
 std::vector<std::int64_t> near_equal_split(std::int64_t total, int parts) {
   EPS_EXPECT(total >= 0 && parts >= 1, "split of a negative total or into no parts");
   std::vector<std::int64_t> shares(static_cast<std::size_t>(parts), total / parts);
@@ -147,6 +152,7 @@ Json point_axes_json(const SweepPoint& point) {
       {"weight_cache", to_string(point.weight_cache)},
       {"allow_empty_ranks", point.allow_empty_ranks},
       {"layers", point.layers},
+      {"vary_routing", point.vary_routing},
       {"warmup", point.warmup},
       {"iterations", point.iterations},
       {"iteration_target", iteration_target_json(point.iteration_target)},

@@ -34,6 +34,7 @@ struct SweepPoint {
   WeightCache weight_cache = WeightCache::flush;
   bool allow_empty_ranks = false;
   int layers = 1;
+  int vary_routing = 1;  // see num_routings()
   int warmup = 0;
   int iterations = 1;
   std::optional<IterationTarget> iteration_target;
@@ -47,7 +48,16 @@ struct SweepPoint {
 
   // C of one EP group.
   std::int64_t tokens_global() const;
+
+  // Iterations go through so many steps of the request stream, each with tokens and routing of its
+  // own, one after the other and then again from the first. Routing r is the one of layer
+  // r % layers at step + r / layers.
+  int num_routings() const { return layers * vary_routing; }
+  int layer_of(int nth_routing) const { return nth_routing % layers; }
 };
+
+// The point with the step that the routing is of.
+SweepPoint at_step_of(SweepPoint point, int routing);
 
 // Tokens [begin, end) of the group's 0..C-1 that live on one EP rank.
 struct TokenRange {

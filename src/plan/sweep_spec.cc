@@ -92,6 +92,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"ceilings", to_string(spec.ceilings)},
           {"allow_empty_ranks", spec.allow_empty_ranks},
           {"layers", spec.layers},
+          {"vary_routing", spec.vary_routing},
           {"warmup", spec.warmup},
           {"iterations", spec.iterations},
           {"iteration_target", iteration_target_json(spec.iteration_target)},

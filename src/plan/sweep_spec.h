@@ -140,6 +140,7 @@ struct SweepSpec {
   Ceilings ceilings = Ceilings::measure;
   bool allow_empty_ranks = false;  // EP sizes above num_experts: ranks without experts join in
   int layers = 1;
+  int vary_routing = 1;  // steps that iterations go through; 1: all see the same
   int warmup = 2;
   int iterations = 20;  // of each pass; the fewest where there is a target
   std::optional<IterationTarget> iteration_target;

@@ -36,6 +36,7 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "ceilings",
                                            "allow_empty_ranks",
                                            "layers",
+                                           "vary_routing",
                                            "warmup",
                                            "iterations",
                                            "iteration_target",
@@ -161,6 +162,11 @@ void read_fixed(const MapReader& top, SweepSpec& spec) {
   spec.iterations = count("iterations", spec.iterations, 1, kMaxIterations);
   if (const YamlNode* node = top.find("iteration_target")) {
     spec.iteration_target = read_iteration_target(*node, spec.iterations);
+  }
+  spec.vary_routing = count("vary_routing", spec.vary_routing, 1, 1024);
+  if (spec.vary_routing > spec.iterations) {
+    fail_at(*top.find("vary_routing"), fmt::format("{} iterations do not come to {} steps",
+                                                   spec.iterations, spec.vary_routing));
   }
   spec.repeats = count("repeats", spec.repeats, 1, 1000);
   if (const YamlNode* node = top.find("step")) spec.step = read_count(*node, 0, INT64_MAX);

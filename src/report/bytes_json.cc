@@ -129,7 +129,8 @@ Json per_token_by_dtype_json(const SweepPoint& point, const std::optional<Copies
 }
 
 std::string bytes_formula() {
-  return "copies of token rows of one group, summed over layers; a: per assignment, b: per "
+  return "copies of token rows of one group, summed over layers and steps; a: per assignment, b: "
+         "per "
          "distinct destination rank, c: per distinct destination domain, d: per distinct remote "
          "rank, e: per distinct remote domain; self: to the token's own rank, remote: the others, "
          "intra: to other ranks of the own domain, inter: to other domains; bytes are copies times "

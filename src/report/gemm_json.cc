@@ -96,7 +96,7 @@ Json m_distribution_json(const ModelShape& model, const std::vector<std::int64_t
 }
 
 std::string m_distribution_formula() {
-  return "one group, one iteration, summed over layers and ranks; per_layer: [layer][EP rank]. "
+  return "one group, summed over layers, steps and ranks; per_layer: [step, layer][EP rank]. "
          "kernel_calls: kernel launches, library calls and copies of rows or pointers, not waits "
          "for events; computed_rows: rows multiplied, routed rows and the kernel's padding, "
          "without what a library's own tiles add inside a call; stored_rows: rows of memory the "

@@ -49,7 +49,8 @@ struct PointFacts {
 
  private:
   double bytes_per_layer(std::int64_t copies) const {
-    return static_cast<double>(copies) * static_cast<double>(traffic.row_bytes) / point.layers;
+    return static_cast<double>(copies) * static_cast<double>(traffic.row_bytes) /
+           point.num_routings();
   }
 };
 

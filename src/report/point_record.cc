@@ -81,7 +81,7 @@ std::optional<FfnRoofline> slowest_rank_roofline(const PointRecordInput& input,
   const auto row = static_cast<std::size_t>(
       input.timings->stages[static_cast<std::size_t>(Stage::expert_ffn)].slowest_rank);
   const RankCeilings& rank = input.ceilings->ranks.at(row);
-  return ffn_roofline(*work, input.point.model, input.point.dtype, input.point.layers,
+  return ffn_roofline(*work, input.point.model, input.point.dtype, input.point.num_routings(),
                       input.timings->ffn_p50_s_of_rank.at(row),
                       {.flop_per_s = rank.flop_per_s.value_or(0),
                        .read_bytes_per_s = rank.read_bytes_per_s.value_or(0)});
@@ -273,11 +273,15 @@ Json record_formulas() {
        "found and the max / mean rows per expert it led to, within 1 % or one row of what was "
        "asked; rank imbalance follows from EP size and placement"},
       {"empty_fraction", "share of the (layer, expert)s or (layer, rank)s without rows"},
+      {"vary_routing",
+       "steps of the request stream that iterations go through; rows, bytes and operations are of "
+       "all of them, per_layer has the layers of step after step"},
       {"placement_score", placement_score_formulas()},
       {"bytes", bytes_formula()},
       {"sent", sent_bytes_formula()},
       {"ffn",
-       "one group, summed over layers; flops = 2 * routed rows * parameters of an expert; "
+       "one group, summed over layers and steps; flops = 2 * routed rows * parameters of an "
+       "expert; "
        "weight_scale_bytes: scales of fp8 weights, beside weight_bytes"},
       {"ffn_roofline", roofline_formula()},
       {"impossible", impossible_formula()},

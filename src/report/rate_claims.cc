@@ -36,7 +36,7 @@ void add_ffn(const PointRecordInput& input, int world_rank, std::size_t row, Cla
   const auto at = static_cast<std::size_t>(ep_rank);
   if (at >= input.workload->ffn_of_rank.size()) return;
   const FfnWork& work = input.workload->ffn_of_rank[at];
-  const double seconds = input.timings->ffn_p50_s_of_rank.at(row) * input.point.layers;
+  const double seconds = input.timings->ffn_p50_s_of_rank.at(row) * input.point.num_routings();
   if (!(seconds > 0)) return;
   const double flop_rate = static_cast<double>(work.flops) / seconds;
   const double byte_rate = static_cast<double>(work.weight_bytes) / seconds;
@@ -75,7 +75,7 @@ void add_exchange(const PointRecordInput& input, Stage stage, Claims& claims) {
                                        : traffic.a_copies - traffic.a_self_copies;
   const auto rate = [&](std::int64_t copies) {
     return static_cast<double>(copies) * static_cast<double>(traffic.row_bytes) /
-           input.point.layers / input.point.ep_size / seconds;
+           input.point.num_routings() / input.point.ep_size / seconds;
   };
   const HardwareShape& hardware = *input.point.hardware;
   const std::string name(kStageNames[static_cast<std::size_t>(stage)]);

@@ -80,6 +80,7 @@ SweepPoint stored_point(const Json& record) {
   SweepPoint point;
   point.ep_size = static_cast<int>(count_of(record, "point.ep_size"));
   point.layers = static_cast<int>(count_of(record, "point.layers"));
+  point.vary_routing = static_cast<int>(count_of(record, "point.vary_routing"));
   const std::int64_t tokens = std::min(count_of(record, "point.tokens_global"), kMostTokens);
   point.concurrency = {ConcurrencyMode::fixed_global, tokens, {}};
   if (find_text(record, "point.exchange_unit") == "rank") point.exchange_unit = ExchangeUnit::rank;

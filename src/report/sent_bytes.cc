@@ -11,7 +11,7 @@ struct Padding {
 Padding padding_of(const SweepPoint& point, const PointWorkload& work) {
   if (work.capacity_rows == 0) return {};
   const std::int64_t ranks = point.ep_size;
-  const std::int64_t self_rows = ranks * work.capacity_rows * point.layers;
+  const std::int64_t self_rows = ranks * work.capacity_rows * point.num_routings();
   return {.bytes = (ranks * self_rows - work.traffic.a_copies) * work.traffic.row_bytes,
           .self_bytes = (self_rows - work.traffic.a_self_copies) * work.traffic.row_bytes};
 }

@@ -28,14 +28,15 @@ Cell percent(const std::string& path) {
   return [path](const TableRow& row) { return short_percent(find_number(*row.record, path)); };
 }
 
-double layers_of(const Json& record) {
-  return find_number(record, "point.layers").value_or(1);
+double routings_of(const Json& record) {
+  return find_number(record, "point.layers").value_or(1) *
+         find_number(record, "point.vary_routing").value_or(1);
 }
 
 Cell megabytes_per_layer(const std::string& letter) {
   return [path = "bytes.dispatch." + letter + "_bytes"](const TableRow& row) {
     std::optional<double> bytes = find_number(*row.record, path);
-    if (bytes.has_value()) *bytes /= layers_of(*row.record) * 1e6;
+    if (bytes.has_value()) *bytes /= routings_of(*row.record) * 1e6;
     return short_number(bytes);
   };
 }
@@ -51,7 +52,7 @@ std::optional<double> gemm_sum(const Json& record, const std::string& key) {
 std::string calls_text(const TableRow& row) {
   std::optional<double> calls = gemm_sum(*row.record, "kernel_calls");
   if (!calls.has_value()) return "-";
-  *calls /= layers_of(*row.record);
+  *calls /= routings_of(*row.record);
   return *calls == std::floor(*calls) ? fmt::format("{:.0f}", *calls) : short_number(*calls);
 }
 
@@ -206,8 +207,8 @@ std::vector<Axis> make_axes() {
   }
   axes.push_back({"transport", transport_text});
   for (const std::string name :
-       {"launch", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers", "warmup",
-        "iterations", "seed", "step", "repeat"}) {
+       {"launch", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers",
+        "vary_routing", "warmup", "iterations", "seed", "step", "repeat"}) {
     axes.push_back({name, plain("point." + name)});
   }
   axes.push_back({"run", [](const TableRow& row) { return row.dir; }});

@@ -83,6 +83,7 @@ FfnRates ffn_rates(const SweepPoint& point, const SimCosts& costs) {
 
 DeclaredTimesSum::DeclaredTimesSum(const SweepPoint& point, const GroupLayout& layout)
     : point_(point), costs_(point.sim != nullptr ? *point.sim : SimCosts{}) {
+  times_.num_layers = point.layers;
   std::vector<std::size_t> domains_of_group_at;
   for (int group = 0; group < layout.num_groups; ++group) {
     std::vector<int> domains = domains_of_group(point, members(layout, group));
@@ -149,7 +150,7 @@ void DeclaredTimesSum::add_layer(const Trace& trace, const Placement& placement)
             own_s + row * kNumStages);
   }
   add_slow_links(own_s);
-  ++times_.num_layers;
+  ++times_.num_routings;
 }
 
 }  // namespace epsweep

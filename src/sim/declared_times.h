@@ -11,23 +11,23 @@
 
 namespace epsweep {
 
-// Seconds [layer][row][stage]; of an exchange the rank's own transfer. Rows are the ranks in
+// Seconds [routing][row][stage]; of an exchange the rank's own transfer. Rows are the ranks in
 // groups, in world order, as in timing tables.
 struct DeclaredTimes {
-  int num_layers = 0;
+  int num_layers = 0, num_routings = 0;
   std::vector<int> world_rank_of_row, group_of_row;
   std::vector<double> own_s;
 
   int num_rows() const { return static_cast<int>(group_of_row.size()); }
-  double at(int layer, int row, Stage stage) const {
-    return own_s[(static_cast<std::size_t>(layer) * group_of_row.size() +
+  double at(int routing, int row, Stage stage) const {
+    return own_s[(static_cast<std::size_t>(routing) * group_of_row.size() +
                   static_cast<std::size_t>(row)) *
                      kNumStages +
                  static_cast<std::size_t>(stage)];
   }
 };
 
-// Takes the layers one after the other, so that no more than one trace need be kept. All from
+// Takes the routings one after the other, so that no more than one trace need be kept. All from
 // point.sim, or the defaults where that is null. An exchange takes a rank
 //   max over kinds of link that it has peers on (alpha + max(bytes sent, bytes received) / rate)
 // since they move side by side; peers of other groups do not count. The domains of ranks are those

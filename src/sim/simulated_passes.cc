@@ -39,7 +39,7 @@ class Ranks {
   void meet() { std::ranges::fill(now_, std::ranges::max(now_)); }
 
   // `index`: of the layer among all of the pass.
-  void run_stage(int iteration, int layer, Stage stage, std::uint64_t index) {
+  void run_stage(int iteration, int routing, Stage stage, std::uint64_t index) {
     std::ranges::fill(last_in_, Ticks{0});
     for (std::size_t row = 0; row < size(); ++row) {
       entered_[row] = now_[row] + delay(row, iteration, stage, DelayPlace::before);
@@ -49,7 +49,7 @@ class Ranks {
     }
     const std::uint64_t draw = index * kNumStages + static_cast<std::uint64_t>(stage);
     for (std::size_t row = 0; row < size(); ++row) {
-      const double own_s = times_.at(layer, static_cast<int>(row), stage);
+      const double own_s = times_.at(routing, static_cast<int>(row), stage);
       const Ticks starts = is_exchange(stage) ? last_in_[group_of(row)] : now_[row];
       now_[row] = starts + ticks_of(own_s * noise_[row].factor(draw));
     }
@@ -84,7 +84,7 @@ TimingTable simulate_aligned(const DeclaredTimes& times, const SimConditions& co
       for (int s = 0; s < kNumStages; ++s) {
         const auto stage = static_cast<Stage>(s);
         ranks.meet();
-        ranks.run_stage(i, l, stage, index);
+        ranks.run_stage(i, routing_at(times.num_layers, times.num_routings, i, l), stage, index);
         for (std::size_t row = 0; row < ranks.size(); ++row) {
           const auto r = static_cast<int>(row);
           table.at(r, i, l, stage, Measure::begin_s) = ranks.clock_s(row, ranks.entered(row));
@@ -108,8 +108,9 @@ ChainTable simulate_chained(const DeclaredTimes& times, const SimConditions& con
       for (std::size_t row = 0; row < ranks.size(); ++row) {
         table.begin_s(static_cast<int>(row), chain, position) = ranks.clock_s(row, ranks.now(row));
       }
+      const int routing = routing_at(times.num_layers, times.num_routings, chain, position);
       for (int s = 0; s < kNumStages; ++s) {
-        ranks.run_stage(chain, position % times.num_layers, static_cast<Stage>(s), index);
+        ranks.run_stage(chain, routing, static_cast<Stage>(s), index);
       }
       for (std::size_t row = 0; row < ranks.size(); ++row) {
         table.end_s(static_cast<int>(row), chain, position) = ranks.clock_s(row, ranks.now(row));

@@ -39,8 +39,8 @@ std::vector<float> layer_selection_bias(std::uint64_t seed, int layer, const Mod
   return bias;
 }
 
-LayerGate::LayerGate(std::uint64_t seed, int layer, const ModelShape& model)
-    : tokens_(token_matrix(seed, model.hidden_dim)),
+LayerGate::LayerGate(std::uint64_t seed, int layer, const ModelShape& model, std::int64_t step)
+    : tokens_(token_matrix(seed, model.hidden_dim, step)),
       hidden_dim_(static_cast<std::size_t>(model.hidden_dim)),
       num_experts_(static_cast<std::size_t>(model.num_experts)),
       router_(make_router(seed, layer, model)) {

@@ -1,4 +1,5 @@
-// The router of one layer with its generated weights, which every rank can ask about any token.
+// The router of one layer with its generated weights, which every rank can ask about any token of
+// a step.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,7 @@ std::vector<float> layer_selection_bias(std::uint64_t seed, int layer, const Mod
 class LayerGate {
  public:
   // Throws ConfigError where the model's shape does not make a router.
-  LayerGate(std::uint64_t seed, int layer, const ModelShape& model);
+  LayerGate(std::uint64_t seed, int layer, const ModelShape& model, std::int64_t step = 0);
 
   // Token row times gate rows: 2 * num_experts * hidden_dim operations. Exact: values have eight
   // bits, so nothing is rounded for any hidden_dim a model may have.

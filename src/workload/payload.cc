@@ -11,8 +11,8 @@ double weight_amplitude(std::int64_t num_inputs) {
   return amplitude;
 }
 
-PayloadMatrix token_matrix(std::uint64_t seed, std::int64_t hidden_dim) {
-  return {RandomStream(seed, Stream::token), hidden_dim, 2.0};
+PayloadMatrix token_matrix(std::uint64_t seed, std::int64_t hidden_dim, std::int64_t step) {
+  return {RandomStream(seed, Stream::token, static_cast<std::uint64_t>(step)), hidden_dim, 2.0};
 }
 
 PayloadMatrix gate_matrix(std::uint64_t seed, int layer, std::int64_t hidden_dim) {

@@ -33,8 +33,9 @@ class PayloadMatrix {
 // num_inputs uniform weights with unit-variance inputs near 1 (between 1/4 and 1).
 double weight_amplitude(std::int64_t num_inputs);
 
-// x[token][h]: input rows of a layer, [C][hidden_dim]; amplitude 2, so the variance is 4/3.
-PayloadMatrix token_matrix(std::uint64_t seed, std::int64_t hidden_dim);
+// x[token][h]: input rows of a layer, [C][hidden_dim]; amplitude 2, so the variance is 4/3. Other
+// steps of the request stream have other tokens.
+PayloadMatrix token_matrix(std::uint64_t seed, std::int64_t hidden_dim, std::int64_t step = 0);
 // [num_experts][hidden_dim]; logits have a standard deviation between 0.57 and 1.16.
 PayloadMatrix gate_matrix(std::uint64_t seed, int layer, std::int64_t hidden_dim);
 // [1][num_experts]: what the router adds to the scores it selects by.

@@ -75,6 +75,30 @@ TEST(Run, MeasuresEveryPointAndLeavesReadableFiles) {
             read_text_file(dir.path("out/points.csv")));
 }
 
+// All EP sizes meet the same steps in the same order.
+TEST(Run, RoutingThatVariesIsTheSameForEveryEpSize) {
+  const auto run = run_toy(
+      2, {"ep_sizes: [1, 2]", "layers: 2", "vary_routing: 3", "exchange_unit: [assignment, rank]"});
+  ASSERT_EQ(run.result.exit_code, 0) << run.result.err;
+  ASSERT_EQ(run.records.size(), 4U);
+  const Json fixed = run_toy(2, {"ep_sizes: [1]", "layers: 2"}).records.at(0);
+  for (const Json& record : run.records) {
+    EXPECT_EQ(record["state"], "measured");
+    EXPECT_EQ(record["routing_checksum"], run.records[0]["routing_checksum"]);
+    EXPECT_NE(record["routing_checksum"], fixed["routing_checksum"]);
+    const Json& rows = record["rows_per_expert"]["per_layer"];
+    ASSERT_EQ(rows.size(), 6U);
+    EXPECT_EQ(rows[1], fixed["rows_per_expert"]["per_layer"][1]);
+    EXPECT_NE(rows[3], rows[1]);
+    EXPECT_EQ(record["ffn"]["routed_rows"], 3 * fixed["ffn"]["routed_rows"].get<int>());
+    // Rates are of the times of one layer.
+    const double ffn_s = record["stages"]["expert_ffn"]["slowest_us"]["p50"].get<double>() * 1e-6;
+    const double flops = record["ffn"]["flops"].get<double>() / 6;
+    EXPECT_NEAR(record["metrics"]["ffn_gflop_per_s_per_rank"].get<double>(),
+                flops / record["point"]["ep_size"].get<double>() / ffn_s * 1e-9, 1e-6);
+  }
+}
+
 TEST(Run, SecondRunIntoTheSameDirectoryIsRefused) {
   const TempDir dir;
   const std::string arguments =

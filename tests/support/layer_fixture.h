@@ -56,7 +56,8 @@ inline GemmMaker catalog_gemm(const SweepPoint& point) {
   };
 }
 
-// Outputs of all layers of one rank, each from poisoned buffers: [layers][own tokens * io].
+// Outputs of all layers of one rank in every step, each from poisoned buffers:
+// [routings][own tokens * io].
 struct LayerOutputs {
   RankWork work;
   std::vector<std::vector<float>> of_layer;
@@ -73,7 +74,7 @@ inline LayerOutputs run_layers(const SweepPoint& point, int ep_rank, Transport& 
   ExpertWeights weights = prepare_weights(outputs.work, backend, make_gemm);
   LayerPipeline pipeline(outputs.work, backend, transport, weights);
   pipeline.warm_kernels();
-  for (int layer = 0; layer < point.layers; ++layer) {
+  for (int layer = 0; layer < point.num_routings(); ++layer) {
     pipeline.poison();
     pipeline.run_layer(layer);
     outputs.counts_match = outputs.counts_match && pipeline.counts_match_plan(layer);

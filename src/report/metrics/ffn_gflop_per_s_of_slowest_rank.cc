@@ -6,7 +6,8 @@ namespace {
 std::optional<double> compute(const PointFacts& facts) {
   const int rank = facts.summary.stages[static_cast<std::size_t>(Stage::expert_ffn)].slowest_rank;
   if (!facts.slowest_rank_ffn.has_value()) return std::nullopt;
-  const double flops = static_cast<double>(facts.slowest_rank_ffn->flops) / facts.point.layers;
+  const double flops =
+      static_cast<double>(facts.slowest_rank_ffn->flops) / facts.point.num_routings();
   return rate(flops / 1e9, facts.summary.ffn_p50_s_of_rank[static_cast<std::size_t>(rank)]);
 }
 

@@ -4,7 +4,7 @@ namespace epsweep {
 namespace {
 
 std::optional<double> compute(const PointFacts& facts) {
-  const double flops = static_cast<double>(facts.ffn.flops) / facts.point.layers;
+  const double flops = static_cast<double>(facts.ffn.flops) / facts.point.num_routings();
   return rate(flops / facts.point.ep_size / 1e9, facts.slowest_s(Stage::expert_ffn).p50);
 }
 

@@ -4,7 +4,7 @@ namespace epsweep {
 namespace {
 
 std::optional<double> compute(const PointFacts& facts) {
-  const double bytes = static_cast<double>(facts.ffn.weight_bytes) / facts.point.layers;
+  const double bytes = static_cast<double>(facts.ffn.weight_bytes) / facts.point.num_routings();
   return rate(bytes / facts.point.ep_size / 1e9, facts.slowest_s(Stage::expert_ffn).p50);
 }
 

@@ -43,14 +43,19 @@ TokenRouter make(const RoutingContext& context) {
   const auto layer = trace.layers.find(context.layer);
   const auto top_k = static_cast<std::size_t>(context.top_k);
   const std::size_t num_tokens = layer == trace.layers.end() ? 0 : layer->second.size() / top_k;
-  if (num_tokens < static_cast<std::size_t>(context.num_tokens)) {
-    throw ConfigError(fmt::format("{}: layer {} has {} tokens, the point needs {}",
-                                  context.routing->file, context.layer, num_tokens,
-                                  context.num_tokens));
+  const auto per_step = static_cast<std::size_t>(context.num_tokens);
+  const auto step = static_cast<std::size_t>(context.step);
+  if (per_step > 0 && num_tokens / per_step <= step) {
+    throw ConfigError(
+        fmt::format("{}: layer {} has {} tokens, the point needs {}{}", context.routing->file,
+                    context.layer, num_tokens, context.num_tokens,
+                    step == 0 ? "" : fmt::format(" for step {} and each before it", step)));
   }
   if (num_tokens == 0) return [](std::int64_t, std::span<std::int32_t>) {};
-  return [&ids = layer->second, top_k](std::int64_t token, std::span<std::int32_t> experts) {
-    const auto row = std::span(ids).subspan(static_cast<std::size_t>(token) * top_k, top_k);
+  return [&ids = layer->second, top_k, first = step * per_step](std::int64_t token,
+                                                                std::span<std::int32_t> experts) {
+    const auto row =
+        std::span(ids).subspan((first + static_cast<std::size_t>(token)) * top_k, top_k);
     std::copy(row.begin(), row.end(), experts.begin());
   };
 }
@@ -59,7 +64,7 @@ constexpr auto kWhenSaid = ParamSpec::Presence::when_said;
 
 const bool registered = DistributionCatalog::instance().add(
     {"recorded_trace",
-     "the recorded experts of each token; the i-th token of a layer is its token i",
+     "the recorded experts of each token: step s has the tokens s * C and following of a layer",
      {{"trace_file", ParamSpec::Kind::file, 0, 0, 0,
        "JSON lines {\"layer\": l, \"experts\" or \"topk_ids\": [top_k ids]}, or a folder of "
        "TensorRT-LLM raw routes"},

@@ -45,6 +45,32 @@ TEST(Layer, EveryRouterFamilyMatchesTheOracle) {
   }
 }
 
+// Another step has other tokens and other choices, and its layers the same weights.
+TEST(Layer, EveryStepMatchesTheOracle) {
+  SweepPoint point = layer_point();
+  point.layers = 2;
+  point.vary_routing = 3;
+  LocalTransport transport;
+  const LayerOutputs outputs = run_layers(point, 0, transport, catalog_gemm(point));
+  EXPECT_TRUE(outputs.counts_match);
+  const OracleResult result = check_outputs(outputs);
+  EXPECT_FALSE(result.problem.has_value()) << *result.problem;
+  EXPECT_EQ(result.num_tokens_scanned, 6 * 24);
+  ASSERT_EQ(outputs.of_layer.size(), 6U);
+  for (int step = 1; step < 3; ++step) {
+    SweepPoint alone = point;
+    alone.vary_routing = 1;
+    alone.step = step;
+    const LayerOutputs expected = run_layers(alone, 0, transport, catalog_gemm(alone));
+    for (std::size_t layer = 0; layer < 2; ++layer) {
+      const std::size_t routing = static_cast<std::size_t>(step) * 2 + layer;
+      EXPECT_EQ(outputs.of_layer[routing], expected.of_layer[layer]);
+      EXPECT_NE(outputs.of_layer[routing], outputs.of_layer[layer]);
+      EXPECT_NE(outputs.work.traces[routing].experts, outputs.work.traces[layer].experts);
+    }
+  }
+}
+
 SweepPoint gate_point(DType dtype) {
   SweepPoint point = layer_point(1, 400);
   point.model.num_experts = 64;

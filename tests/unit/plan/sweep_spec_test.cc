@@ -152,6 +152,13 @@ TEST(SweepSpec, IterationsMayGoOnToAPrecision) {
               HasSubstr("most: 5 is outside 30"));
 }
 
+TEST(SweepSpec, IterationsSeeEveryStep) {
+  EXPECT_EQ(read(kMinimal + "vary_routing: 4\niterations: 4\n").vary_routing, 4);
+  EXPECT_EQ(read(kMinimal).vary_routing, 1);
+  EXPECT_THAT(error_of(kMinimal + "vary_routing: 5\niterations: 4\n"),
+              HasSubstr("vary_routing: 4 iterations do not come to 5 steps"));
+}
+
 TEST(SweepSpec, ExchangeUnitIsAnAxis) {
   EXPECT_THAT(read(kMinimal).exchange_unit, ElementsAre(ExchangeUnit::assignment));
   const SweepSpec spec = read(kMinimal + "exchange_unit: [rank, assignment]\n");

@@ -65,8 +65,8 @@ TEST(Tables, GoldenText) {
 ## tiny, fixed_global: tokens of a group held while EP size varies
 8 experts, top_k 2, expert_io_dim 16, ffn_dim 8
 routing uniform, placement contiguous, redundant_slots 0, exchange_unit assignment, transport pairwise, launch direct,
-grouped_gemm plain, dtype bf16, mapping packed, groups fill, weight_cache flush, layers 1, warmup 0, iterations 20,
-seed 1, step 0, repeat 0
+grouped_gemm plain, dtype bf16, mapping packed, groups fill, weight_cache flush, layers 1, vary_routing 1, warmup 0,
+iterations 20, seed 1, step 0, repeat 0
 
 Latency and throughput
 (layer: us per layer, layers back to back (chained), slowest rank inside each chain; 95 %: interval of its median; stages: sum of the slowest ranks' stages started together (aligned), us; cpu: us the slowest rank computed in them; /rank: ranks in groups; GB/s of touched weights; roof: ffn's % of its roofline; slowest: world rank (how often))

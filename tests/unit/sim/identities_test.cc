@@ -1,6 +1,7 @@
 // What holds of waiting and moving whatever the costs, faults and noise, to the last bit.
 #include <gtest/gtest.h>
 
+#include "base/chain_shape.h"
 #include "base/random.h"
 #include "sim_case.h"
 
@@ -85,7 +86,7 @@ TEST(SimIdentities, ChainsLieBetweenOwnTimesAndAlignedStages) {
   for (std::uint64_t seed = 0; seed < 100; ++seed) {
     RandomLaunch launch = random_launch(seed);
     launch.conditions = SimConditions{};
-    launch.times.num_layers = 1;
+    launch.times.num_layers = launch.times.num_routings = 1;
     const PointSummary summary = testing::simulated(launch.times, launch.conditions, 2);
     double most_own_s = 0;
     for (int row = 0; row < launch.times.num_rows(); ++row) {
@@ -96,6 +97,35 @@ TEST(SimIdentities, ChainsLieBetweenOwnTimesAndAlignedStages) {
     EXPECT_GE(*summary.period_p50_s(), most_own_s - 1e-11);
     EXPECT_LE(*summary.period_p50_s(), *summary.all_stages.slowest_s.p50 + 1e-11);
   }
+}
+
+// Of a chain only the fill of three quarters counts, and yet every step as often as any other.
+TEST(SimIdentities, IterationsGoThroughTheSteps) {
+  constexpr int kLayers = 2, kSteps = 3;
+  DeclaredTimes times = testing::even_launch(2, 2, kLayers * kSteps);
+  times.num_layers = kLayers;
+  const auto ffn_us = [](int routing) { return 100.0 + 10 * routing; };
+  for (int cell = 0; cell < kLayers * kSteps * 2; ++cell) {
+    times.own_s[static_cast<std::size_t>(cell * kNumStages) +
+                static_cast<std::size_t>(Stage::expert_ffn)] = ffn_us(cell / 2) * 1e-6;
+  }
+  const TimingTable table = simulate_aligned(times, {}, 4);
+  for (int i = 0; i < 4; ++i) {
+    for (int l = 0; l < kLayers; ++l) {
+      EXPECT_NEAR(table.wall_s(0, i, l, Stage::expert_ffn) * 1e6, ffn_us(i % kSteps * kLayers + l),
+                  0.01);
+    }
+  }
+  const int chain_layers = chain_layers_for(kLayers);
+  std::array<int, kSteps> counted{};
+  for (int chain = 0; chain < kSteps; ++chain) {
+    for (int position = fill_layers_of(chain_layers); position < chain_layers; ++position) {
+      const int routing = routing_at(kLayers, kLayers * kSteps, chain, position);
+      EXPECT_EQ(routing % kLayers, position % kLayers);
+      ++counted[static_cast<std::size_t>(routing / kLayers)];
+    }
+  }
+  EXPECT_EQ(counted, (std::array{3, 3, 3}));
 }
 
 TEST(SimIdentities, TheSameInputsGiveTheSameTables) {

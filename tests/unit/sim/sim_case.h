@@ -18,7 +18,7 @@ inline double us(double value) {
 inline DeclaredTimes even_launch(int num_ranks, int ep_size, int num_layers = 1) {
   constexpr double kUs[kNumStages] = {5, 13, 4, 30, 200, 40, 6};
   DeclaredTimes times;
-  times.num_layers = num_layers;
+  times.num_layers = times.num_routings = num_layers;
   for (int rank = 0; rank < num_ranks; ++rank) {
     times.world_rank_of_row.push_back(rank);
     times.group_of_row.push_back(rank / ep_size);

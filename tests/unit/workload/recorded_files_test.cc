@@ -91,6 +91,11 @@ TEST(RecordedTrace, replays_tokens_of_each_layer_in_file_order) {
   EXPECT_EQ(draw_trace(point, 2).experts, (std::vector<std::int32_t>{0, 2, 1, 0}));
   expect_message(verdict("recorded_trace", path, 4, 2, 3), {path, "has 2 tokens", "needs 3"});
   expect_message(verdict("recorded_trace", path, 4, 2, 1, 1), {path, "layer 1 has 0 tokens"});
+  point.concurrency.tokens = 1;
+  point.step = 1;
+  EXPECT_EQ(draw_trace(point, 0).experts, (std::vector<std::int32_t>{2, 3}));
+  point.step = 2;
+  EXPECT_THROW(draw_trace(point, 0), ConfigError);
 }
 
 // C17. Nothing is clamped, wrapped or skipped.
