@@ -12,7 +12,10 @@
 #include "costs/chain_weights.h"
 #include "costs/point_workload.h"
 #include "costs/serving_memory.h"
+#include "costs/uniform_ffn.h"
+#include "report/breakdown_json.h"
 #include "report/rate_claims.h"
+#include "workload/placement_traces.h"
 
 namespace epsweep {
 namespace {
@@ -226,6 +229,15 @@ PointRecordInput Coordinator::measured_input(const SweepPoint& point, const Rank
   return input;
 }
 
+std::optional<Breakdown> Coordinator::breakdown_of(const GatheredTimes& times,
+                                                   const PointRecordInput& input) {
+  const SweepPoint& point = input.point;
+  const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
+  return break_down(
+      times.stages, times.rows, ep_ranks_of_rows(input.layout), *input.timings,
+      breakdown_work(point, *input.workload, input.ceilings, uniform_ffn(point, placement)));
+}
+
 void Coordinator::doubt_ceilings(const RankPoint& rank_point, PointRecordInput& input) {
   const auto is_doubtful = [](const RateClaim& claim) {
     return claim.source == LimitSource::measured && claim.impossible();
@@ -245,6 +257,7 @@ Coordinator::PointEnd Coordinator::record_measured(PointRecordInput& input,
   if (input.state == PointState::measured) {
     input.timings_file = results_->write_timings(input.point.index, gathered.times->stages);
     input.chains_file = results_->write_timings(input.point.index, gathered.times->chains);
+    input.breakdown = breakdown_of(*gathered.times, input);
     if (const auto claim = worst_impossible(rate_claims(input))) {
       input.state = PointState::impossible;
       input.reason = impossible_text(*claim);

@@ -44,6 +44,8 @@ class Coordinator {
   std::vector<int> device_of_rank(const std::vector<int>& world_ranks) const;
   PointRecordInput measured_input(const SweepPoint& point, const RankPoint& rank_point,
                                   const GatheredPoint& gathered);
+  // With the ceilings that hold at last.
+  std::optional<Breakdown> breakdown_of(const GatheredTimes& times, const PointRecordInput& input);
   // Nobody is called impossible on the word of one measurement. Collective over the world.
   void doubt_ceilings(const RankPoint& rank_point, PointRecordInput& input);
   PointEnd record_measured(PointRecordInput& input, const GatheredPoint& gathered);

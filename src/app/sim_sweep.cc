@@ -10,12 +10,14 @@
 #include "app/experiment.h"
 #include "app/plan_notes.h"
 #include "app/signals.h"
+#include "app/sim_breakdown.h"
 #include "app/sim_clocks.h"
 #include "base/chain_shape.h"
 #include "base/host_probe.h"
 #include "base/random.h"
 #include "costs/memory.h"
 #include "costs/serving_memory.h"
+#include "costs/uniform_ffn.h"
 #include "device/transport.h"
 #include "pipeline/stop_rule.h"
 #include "sim/simulated_passes.h"
@@ -245,6 +247,9 @@ PointState SimSweep::record_simulated(PointRecordInput input) {
                             .tokens_checked = 0,
                             .when = "simulated: no values were computed"};
   input.timings = summarize(simulated.times, kDeclaredWeights);
+  const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
+  input.breakdown = break_down_simulated(point, input.layout, *input.workload, simulated.times,
+                                         *input.timings, uniform_ffn(point, placement));
   input.ladder_stop = latency_stop(point, input.timings->period_p50_s().value_or(0) * 1e6);
   if (input.ladder_stop) ladder_stops_.add(point, *input.ladder_stop);
   input.timings_file = results_.write_timings(point.index, simulated.times.stages);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.h"
+#include "costs/uniform_ffn.h"
 #include "workload/placement_traces.h"
 
 namespace epsweep {
@@ -41,12 +42,6 @@ void add(Traffic& total, const Traffic& layer) {
       std::max(total.max_remote_rows_received, layer.max_remote_rows_received);
   total.max_d_copies_sent = std::max(total.max_d_copies_sent, layer.max_d_copies_sent);
   total.max_d_copies_received = std::max(total.max_d_copies_received, layer.max_d_copies_received);
-}
-
-std::vector<std::int64_t> rows_of_rank(const std::vector<std::int64_t>& rows_per_slot,
-                                       const Placement& placement, std::size_t rank) {
-  return {rows_per_slot.begin() + placement.first_slot_of_rank[rank],
-          rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1]};
 }
 
 // A layer of the trace that the point's twin draws, under the point's placement.
@@ -128,10 +123,13 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   std::ranges::transform(sum_.send_matrix, counts.send_matrix, sum_.send_matrix.begin(),
                          std::plus<>());
   add(sum_.ffn, ffn_work(point_.model, point_.dtype, rows));
+  sum_.ffn_of_routing.push_back(ffn_work_of_ranks(point_, placement, rows));
   for (std::size_t rank = 0; rank < sum_.ffn_of_rank.size(); ++rank) {
-    add(sum_.ffn_of_rank[rank],
-        ffn_work(point_.model, point_.dtype, rows_of_rank(rows, placement, rank)));
+    add(sum_.ffn_of_rank[rank], sum_.ffn_of_routing.back()[rank]);
   }
+  const Traffic& traffic = counts.traffic;
+  sum_.critical_rows += std::max(traffic.max_remote_rows_sent, traffic.max_remote_rows_received);
+  sum_.critical_copies += std::max(traffic.max_d_copies_sent, traffic.max_d_copies_received);
   if (point_.exchange_unit == ExchangeUnit::rank) {
     const LayerCopies layer = count_copies(trace, placement, tokens_of_rank_, row_bytes);
     max_copies_ = {.sent = std::max(max_copies_.sent, layer.max_sent),

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "costs/rate_limits.h"
+#include "report/breakdown_json.h"
 #include "report/bytes_json.h"
 #include "report/gemm_json.h"
 #include "report/memory_json.h"
@@ -109,7 +110,7 @@ void put_metrics(const PointRecordInput& input, const std::vector<int>& world_ra
 
 void put_times(const PointRecordInput& input, Json& record) {
   for (const char* key : {"layer", "all_stages", "entry_skew_us", "stages", "ffn_p50_us_of_rank",
-                          "ffn_roofline", "metrics", "timings_file", "chains_file"}) {
+                          "breakdown", "ffn_roofline", "metrics", "timings_file", "chains_file"}) {
     record[key] = nullptr;
   }
   if (!has_times(input.state)) return;
@@ -119,6 +120,7 @@ void put_times(const PointRecordInput& input, Json& record) {
   record["all_stages"] = all_stages_json(timings, world_ranks);
   record["entry_skew_us"] = entry_skew_json(timings);
   record["stages"] = stages_json(timings, world_ranks);
+  record["breakdown"] = breakdown_json(input.breakdown);
   record["ffn_p50_us_of_rank"] = us_vector_json(timings.ffn_p50_s_of_rank);
   put_metrics(input, world_ranks, record);
   if (!input.timings_file.empty()) record["timings_file"] = input.timings_file;
@@ -218,6 +220,14 @@ std::vector<int> active_ranks(const GroupLayout& layout) {
   return ranks;
 }
 
+std::vector<int> ep_ranks_of_rows(const GroupLayout& layout) {
+  std::vector<int> ep_ranks;
+  for (const int rank : active_ranks(layout)) {
+    ep_ranks.push_back(layout.ep_rank_of_rank[static_cast<std::size_t>(rank)]);
+  }
+  return ep_ranks;
+}
+
 Json make_point_record(const PointRecordInput& input) {
   expect_consistent(input);
   const std::string no_tokens = "zero tokens on every rank: nothing to measure";
@@ -283,6 +293,7 @@ Json record_formulas() {
        "one group, summed over layers and steps; flops = 2 * routed rows * parameters of an "
        "expert; "
        "weight_scale_bytes: scales of fp8 weights, beside weight_bytes"},
+      {"breakdown", breakdown_formula()},
       {"ffn_roofline", roofline_formula()},
       {"impossible", impossible_formula()},
       {"serving_memory", serving_memory_formula()},

@@ -12,6 +12,7 @@
 #include "costs/point_workload.h"
 #include "plan/ladder.h"
 #include "plan/plan.h"
+#include "report/breakdown.h"
 #include "report/clock_report.h"
 #include "report/gemm_json.h"
 #include "report/summary.h"
@@ -88,6 +89,7 @@ struct PointRecordInput {
   std::optional<PointSummary> timings;
   std::string timings_file, chains_file;  // relative to the run directory; empty for none
   std::optional<PointCeilings> ceilings;  // absent where none were measured
+  std::optional<Breakdown> breakdown;     // of states with times only
   LoadFacts load;
   HarnessSeconds harness;
   // Of every working rank's device before the first and right after the last timed iteration, see
@@ -106,6 +108,8 @@ Json realised_skew_json(const std::optional<RealisedSkew>& skew);
 
 // World ranks that are in a group, ascending: the row order of timing tables.
 std::vector<int> active_ranks(const GroupLayout& layout);
+// Their ranks in their groups.
+std::vector<int> ep_ranks_of_rows(const GroupLayout& layout);
 
 // Throws RunError for an input that contradicts itself (a measured point without a passed check).
 Json make_point_record(const PointRecordInput& input);

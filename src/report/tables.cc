@@ -15,6 +15,7 @@
 #include "report/record_access.h"
 #include "report/table_columns.h"
 #include "report/verdict_lines.h"
+#include "report/why.h"
 
 namespace epsweep {
 namespace {
@@ -272,6 +273,9 @@ std::string report_text(const std::vector<RunData>& runs) {
     text += fmt::format("# {}\n{}\n", join(section.dirs), counts_text(section));
     text += section.ceilings;
     for (Group& group : make_groups(section.rows)) text += "\n" + group_text(std::move(group));
+    std::vector<const Json*> records;
+    for (const TableRow& row : section.rows) records.push_back(row.record);
+    text += why_text(ep_pairs(records));
   }
   return text;
 }
