@@ -123,11 +123,8 @@ RegressionLimit parse_regression_limit(const std::string& text, const std::strin
 
 RegressionCheck check_regressions(const Comparison& comparison, const RegressionLimit& limit) {
   const auto beyond = [&limit](const NamedChange& one) {
-    // From 0 to something there is no share, and no limit that it is within.
-    const QuantityChange& quantity = *one.quantity;
-    const bool is_worse =
-        quantity.better == Better::higher ? quantity.difference() < 0 : quantity.difference() > 0;
-    return is_worse && quantity.worse_by().value_or(limit.share + 1) > limit.share;
+    // Of nothing there is no share, and no limit that something is within.
+    return one.quantity->worse_by().value_or(limit.share + 1) > limit.share;
   };
   return {.limit = limit,
           .shown = static_cast<int>(

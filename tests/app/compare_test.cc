@@ -148,6 +148,28 @@ TEST_F(Compare, WhatIsNotComparableIsRefusedOrLabelled) {
   EXPECT_THAT(compare(a + " " + c).err, HasSubstr("schema_version 1.0 is not readable"));
 }
 
+// The ungrouped kernel beside the grouped one: in the report of what was measured, and point by
+// point. Times decide nothing here.
+TEST_F(Compare, TwoKernelsOfAMeasuredRun) {
+  const std::string out = dir.path("out");
+  const ProgramResult measured = run_on_ranks(
+      2,
+      "run " +
+          dir.write("x.yaml", toy_experiment({"grouped_gemm: [onednn, loop]",
+                                              "exchange_unit: [assignment, rank]", "repeats: 2"})) +
+          " --out " + out);
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_THAT(measured.out, AllOf(HasSubstr("\nKernels\n"), HasSubstr("onednn  x loop  best"),
+                                  HasSubstr("\nExchanges\n"), HasSubstr("assignment   rank"),
+                                  HasSubstr("\nEP sizes, each at its best choice")));
+  const ProgramResult result =
+      compare(out + " --a grouped_gemm=loop --b grouped_gemm=onednn --fail-on regression:0%");
+  EXPECT_EQ(result.exit_code, 0) << result.err;  // two and two repeats show nothing
+  EXPECT_THAT(result.out, AllOf(HasSubstr("\ngrouped_gemm loop -> onednn\n"),
+                                HasSubstr("Regressions: none shown")));
+  EXPECT_THAT(result.out, Not(HasSubstr("Of A alone")));
+}
+
 struct Mistake {
   std::string options, said;
 };

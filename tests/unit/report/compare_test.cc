@@ -135,7 +135,10 @@ TEST_F(Runs, ARegressionFailsBeyondItsLimitOnly) {
   EXPECT_EQ(check_regressions(comparison, {.share = 0.061}).shown, 0);
   EXPECT_FALSE(check_regressions(comparison, {.share = 0.061}).failed());
   // The other way round it is an improvement, which never fails.
-  EXPECT_FALSE(check_regressions(compare_runs(b, a, {}), {.share = 0}).failed());
+  const Comparison back = compare_runs(b, a, {});
+  EXPECT_THAT(outcomes_with(back, Change::better), SizeIs(2));
+  EXPECT_THAT(outcomes_with(back, Change::worse), IsEmpty());
+  EXPECT_FALSE(check_regressions(back, {.share = 0}).failed());
 }
 
 // Three and three part by chance in one of ten pairs.
