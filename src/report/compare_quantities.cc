@@ -44,9 +44,17 @@ std::vector<double> values_of(const std::vector<const Json*>& repeats, const Val
   return values;
 }
 
-SideValues side_values(std::vector<double> values) {
+// Of an even number of repeats the better one of the two in the middle: then a rate's median is of
+// the same repeat as that of its time.
+double median_of(std::vector<double> values, Better better) {
+  if (better != Better::higher) return nearest_rank(values, 0.5);
+  for (double& value : values) value = -value;
+  return -nearest_rank(values, 0.5);
+}
+
+SideValues side_values(std::vector<double> values, Better better) {
   SideValues side;
-  side.median = nearest_rank(values, 0.5);
+  side.median = median_of(values, better);
   side.interval = *repeats_interval(values);
   side.values = std::move(values);
   return side;
@@ -76,8 +84,8 @@ Change change_of(const QuantityChange& quantity) {
 std::optional<QuantityChange> compared(QuantityChange quantity, std::vector<double> of_a,
                                        std::vector<double> of_b) {
   if (of_a.empty() || of_b.empty()) return std::nullopt;
-  quantity.a = side_values(std::move(of_a));
-  quantity.b = side_values(std::move(of_b));
+  quantity.a = side_values(std::move(of_a), quantity.better);
+  quantity.b = side_values(std::move(of_b), quantity.better);
   if (quantity.a.median != 0) {
     quantity.relative = quantity.b.median / quantity.a.median - 1;
   } else if (quantity.b.median == 0) {

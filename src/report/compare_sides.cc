@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "report/record_access.h"
+#include "report/run_times.h"
 
 namespace epsweep {
 namespace {
@@ -81,6 +82,9 @@ CompareSide choose_side(const std::string& name, const RunData& run,
   CompareSide side{
       .name = name, .run = &run, .choices = std::move(choices), .axes = {}, .records = {}};
   for (const Json& record : run.points) {
+    if (!record.at("point").is_object()) {
+      throw ConfigError(fmt::format("{}: 'point' is no object", record_place(run.dir, record)));
+    }
     side.axes.merge(axes_of(record));
     side.records.push_back(&record);
   }

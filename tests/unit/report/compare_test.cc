@@ -418,6 +418,14 @@ TEST_F(Runs, WhatRunsDifferInIsSaid) {
               HasSubstr("differs: git_revision: \"abc\" in A, \"def\" in B\n"));
 }
 
+// The time's is the lower one of 200 and 300 us, so the rate's is the higher one.
+TEST_F(Runs, TimeAndRateAreOfOneRepeat) {
+  add(a, point(), {100, 200, 300, 400});
+  const Comparison comparison = compare_runs(a, a, {});
+  EXPECT_NEAR(quantity(comparison, "layer_p50_us")->a.median, 200, 1e-6);
+  EXPECT_NEAR(quantity(comparison, "tokens_per_s_per_rank")->a.median, 8 / 200e-6 / 4, 1e-6);
+}
+
 // Two ways to add up the same microseconds.
 TEST_F(Runs, RoundingIsNoDifference) {
   add(a, point(), {100, 100, 100, 100});
