@@ -34,7 +34,7 @@ struct CompareSide {
 std::set<std::string> axes_of(const Json& record);
 
 // Throws ConfigError for an axis that no record has (with the nearest one), for two values of one
-// axis, and for choices that leave no point.
+// axis, for choices that leave no point, and for a record whose `point` is no object.
 CompareSide choose_side(const std::string& name, const RunData& run,
                         std::vector<AxisChoice> choices);
 

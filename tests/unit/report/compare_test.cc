@@ -228,6 +228,18 @@ TEST_F(Runs, OtherHardwareIsRefusedAndLabelledWhereAllowed) {
   EXPECT_THAT(refusal(), HasSubstr("hardware: CPU model 'Xeon' in A, 'EPYC' in B"));
 }
 
+// What was simulated is of the GPU that was declared; what was measured only has its peaks.
+TEST_F(Runs, DeclaredHardwareMattersToSimulatedPoints) {
+  SweepPoint one = point(), other = point();
+  one.hardware.emplace().name = "h200";
+  other.hardware.emplace().name = "b200";
+  add(a, one, {100});
+  add(b, other, {100});
+  EXPECT_EQ(refusal(), "compared");
+  a.points[0]["state"] = b.points[0]["state"] = "simulated";
+  EXPECT_THAT(refusal(), HasSubstr("hardware: declared h200 in A, b200 in B"));
+}
+
 // Case C37: idle entry in one, back to back in the other.
 TEST_F(Runs, OtherRegimesAreRefused) {
   add(a, point(), {80, 80, 80, 80});
@@ -405,6 +417,8 @@ TEST_F(Runs, NamesThatDoNotExistAreOneLine) {
               HasSubstr("another major"));
   b.points.push_back(b.points[0]);
   EXPECT_THAT(refusal(), HasSubstr("point 0 stands there twice"));
+  b.points[1]["point"] = 3;
+  EXPECT_THAT(refusal(), HasSubstr("b/points.jsonl: point 0: 'point' is no object"));
   b.points.clear();
   EXPECT_THAT(refusal(), HasSubstr("the run has no points"));
 }
@@ -424,6 +438,21 @@ TEST_F(Runs, TimeAndRateAreOfOneRepeat) {
   const Comparison comparison = compare_runs(a, a, {});
   EXPECT_NEAR(quantity(comparison, "layer_p50_us")->a.median, 200, 1e-6);
   EXPECT_NEAR(quantity(comparison, "tokens_per_s_per_rank")->a.median, 8 / 200e-6 / 4, 1e-6);
+}
+
+// Whatever order they ran in: by load, then by EP size.
+TEST_F(Runs, RowsStandByLoadAndEpSize) {
+  add(a, point(4, 16), {100});
+  add(a, point(4, 8), {100});
+  add(a, point(2, 8), {100, 100});
+  add(b, point(2, 8), {100});
+  add(b, point(4, 16), {100});
+  add(b, point(4, 8), {100});
+  const std::string text = compare_text(compare_runs(a, b, {}), std::nullopt);
+  const std::size_t first = text.find("\n   2          8      2+1  ");
+  const std::size_t second = text.find("\n   4          8        1  ");
+  const std::size_t third = text.find("\n   4         16        1  ");
+  EXPECT_TRUE(first < second && second < third && third != std::string::npos) << text;
 }
 
 // Two ways to add up the same microseconds.
