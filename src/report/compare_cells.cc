@@ -72,6 +72,13 @@ std::string repeats_cell(const ComparedPair& pair) {
   return a == b ? std::to_string(a) : fmt::format("{}+{}", a, b);
 }
 
+std::string groups_cell(const ComparedPair& pair) {
+  const std::string a = plain_text(find_value(*pair.match.a.front(), "num_groups"));
+  const std::string b = plain_text(find_value(*pair.match.b.front(), "num_groups"));
+  if (a.empty() && b.empty()) return "-";
+  return a == b ? a : fmt::format("{} -> {}", a, b);
+}
+
 std::string marks_cell(const ComparedPair& pair) {
   std::string marks;
   for (const std::vector<const Json*>* side : {&pair.match.a, &pair.match.b}) {

@@ -25,6 +25,9 @@ std::string difference_cell(const QuantityChange& quantity);
 // "4", or "3+4" where the sides differ.
 std::string repeats_cell(const ComparedPair& pair);
 
+// EP groups that ran side by side: "4", or "4 -> 1".
+std::string groups_cell(const ComparedPair& pair);
+
 // Marks of all records of both sides, see row_mark().
 std::string marks_cell(const ComparedPair& pair);
 

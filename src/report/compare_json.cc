@@ -48,7 +48,13 @@ Json partner_json(const std::vector<const Json*>& repeats, const std::set<std::s
     axes[axis] = value != nullptr ? *value : Json(nullptr);
   }
   for (const Json* record : repeats) indices.push_back(record->at("index"));
+  Json launch = Json::object();
+  for (const char* key : {"world_size", "num_groups", "num_active_ranks"}) {
+    const Json* value = find_value(*repeats.front(), key);
+    launch[key] = value != nullptr ? *value : Json(nullptr);
+  }
   return {{"axes", std::move(axes)},
+          {"launch", std::move(launch)},
           {"state", find_text(*repeats.front(), "state")},
           {"indices", std::move(indices)}};
 }

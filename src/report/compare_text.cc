@@ -115,6 +115,7 @@ std::string table_of(const std::vector<Column>& columns,
 std::string group_text(const PairGroup& group) {
   const ShownAxes axes = shown_axes(group.pairs);
   std::vector<Column> outcomes = key_columns(axes);
+  outcomes.push_back({{"groups"}, groups_cell});
   outcomes.push_back({{"repeats"}, repeats_cell});
   add_outcome("layer us", "layer_p50_us", outcomes);
   add_outcome("tok/s/rank", "tokens_per_s_per_rank", outcomes);

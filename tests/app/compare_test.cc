@@ -101,6 +101,9 @@ TEST_F(Compare, TwoEpSizesOfOneRunInBothModes) {
   for (const Json& pair : json["pairs"]) {
     EXPECT_EQ(pair["a"]["axes"]["ep_size"], 4);
     EXPECT_EQ(pair["b"]["axes"]["ep_size"], 8);
+    EXPECT_EQ(pair["a"]["launch"],
+              Json({{"world_size", 8}, {"num_groups", 2}, {"num_active_ranks", 8}}));
+    EXPECT_EQ(pair["b"]["launch"]["num_groups"], 1);
     const bool global = pair["point"]["concurrency"] == "fixed_global";
     for (const Json& quantity : pair["quantities"]) {
       if (quantity["name"] != "tokens_per_s_per_rank") continue;

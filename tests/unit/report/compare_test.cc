@@ -449,10 +449,18 @@ TEST_F(Runs, RowsStandByLoadAndEpSize) {
   add(b, point(4, 16), {100});
   add(b, point(4, 8), {100});
   const std::string text = compare_text(compare_runs(a, b, {}), std::nullopt);
-  const std::size_t first = text.find("\n   2          8      2+1  ");
-  const std::size_t second = text.find("\n   4          8        1  ");
-  const std::size_t third = text.find("\n   4         16        1  ");
+  const std::size_t first = text.find("\n   2          8       1      2+1  ");
+  const std::size_t second = text.find("\n   4          8       1        1  ");
+  const std::size_t third = text.find("\n   4         16       1        1  ");
   EXPECT_TRUE(first < second && second < third && third != std::string::npos) << text;
+}
+
+// A regression of four groups against one is also one of what ran beside them.
+TEST_F(Runs, GroupsSideBySideAreSaid) {
+  add(a, point(), {100});
+  add(b, point(), {100});
+  b.points[0]["num_groups"] = 4;
+  EXPECT_THAT(compare_text(compare_runs(a, b, {}), std::nullopt), HasSubstr("  1 -> 4  "));
 }
 
 // Two ways to add up the same microseconds.
