@@ -43,6 +43,18 @@ struct ReportCommand {
 };
 int run(const ReportCommand& command);
 
+// Two runs point by point, or two choices of one run.
+struct CompareCommand {
+  std::vector<std::string> dirs;    // one or two
+  std::vector<std::string> a, b;    // KEY=VALUE
+  std::vector<std::string> across;  // axes that partners may differ in
+  std::vector<std::string> allow;   // fields whose difference is overlooked
+  std::string fail_on;              // "regression:5%"; empty for nothing
+  std::string few_repeats = "allow";
+  bool json = false;
+};
+int run(const CompareCommand& command);
+
 // Measurements of other tools, and of stored runs from their arrays of times.
 struct ReplayCommand {
   std::vector<std::string> paths;  // run directories and files

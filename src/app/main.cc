@@ -16,7 +16,8 @@ Start here:
   epsweep report epsweep_out/*                            the tables again
 
 Exit codes: 0 every point measured and verified, 2 mistake in the input, 3 a check failed,
-4 points skipped or stopped, 5 run-time failure, 128+N ended by signal N.)";
+4 points skipped or stopped, 5 run-time failure, 6 a regression (compare --fail-on), 128+N ended by
+signal N.)";
 
 constexpr const char* kReplayFooter = R"(
 The smallest file: two ranks, one iteration of one stage, nobody knows how ranks started:
@@ -26,6 +27,14 @@ The smallest file: two ranks, one iteration of one stage, nobody knows how ranks
       {"rank": 1, "group": 0, "stages": {"dispatch": {"duration_s": [35e-6]}}}]}]}
 With begin_s and end_s instead of duration_s and a clock for every rank, waiting is told from moving.
 Exit codes: 0; 2 a mistake in the input; 3 a point failed its check or did not use its transport.)";
+
+constexpr const char* kCompareFooter = R"(
+Points are partners where all axes are equal but repeat and those that --a and --b choose differently
+or --across names:
+  epsweep compare OLD NEW                                            two builds
+  epsweep compare RUN --a grouped_gemm=loop --b grouped_gemm=onednn  two kernels of one run
+  epsweep compare RUN_1 RUN_2 --across topology                      two topologies
+Exit codes: 0; 2 a mistake in the input, or a difference that is not allowed; 6 --fail-on.)";
 
 // Options shared by the commands that read an experiment.
 void add_experiment(CLI::App& app, std::string& experiment, std::vector<std::string>& overrides) {
@@ -46,6 +55,7 @@ struct CommandLine {
   PlanCommand plan;
   RunCommand run;
   ReportCommand report;
+  CompareCommand compare;
   ReplayCommand replay;
   ListCommand list;
   ImportModelCommand import_model;
@@ -59,6 +69,7 @@ struct CommandLine {
     add_plan();
     add_run();
     add_report();
+    add_compare();
     add_replay();
     add_list();
     add_import();
@@ -124,6 +135,31 @@ struct CommandLine {
     for (CLI::Option* option : {stages, ranks}) option->excludes(csv)->excludes(json);
   }
 
+  void add_compare() {
+    CLI::App& sub = *app.add_subcommand(
+        "compare", "Two runs, or two choices of one, point by point: what got better, what worse");
+    sub.add_option("DIR", compare.dirs, "One result directory or two")->required()->expected(1, 2);
+    const auto add_names = [&sub](const char* name, std::vector<std::string>& names,
+                                  const char* type, const char* help) {
+      sub.add_option(name, names, help)->type_name(type)->allow_extra_args(false);
+    };
+    add_names("--a", compare.a, "KEY=VALUE", "Only points of A with that value of an axis");
+    add_names("--b", compare.b, "KEY=VALUE", "Only points of B with that value of an axis");
+    add_names("--across", compare.across, "KEY", "An axis that compared points may differ in");
+    add_names("--allow", compare.allow, "FIELD",
+              "Compare although FIELD differs, and say so: concurrency, dtype, hardware, model, "
+              "regime, routing_checksum or state");
+    sub.add_option("--fail-on", compare.fail_on,
+                   "regression:5% ends with exit code 6 where latency or throughput per rank is "
+                   "worse by more");
+    sub.add_option("--few-repeats", compare.few_repeats,
+                   "Whether such a change with too few repeats to show it fails too")
+        ->capture_default_str()
+        ->check(CLI::IsMember({"allow", "fail"}));
+    sub.add_flag("--json", compare.json, "One JSON document instead of tables");
+    sub.footer(kCompareFooter);
+  }
+
   void add_replay() {
     CLI::App& sub = *app.add_subcommand(
         "replay", "The report again, computed from recorded times: of runs, or of other tools");
@@ -159,6 +195,7 @@ struct CommandLine {
     if (app.got_subcommand("plan")) return epsweep::run(plan);
     if (app.got_subcommand("run")) return epsweep::run(run);
     if (app.got_subcommand("report")) return epsweep::run(report);
+    if (app.got_subcommand("compare")) return epsweep::run(compare);
     if (app.got_subcommand("replay")) return epsweep::run(replay);
     if (app.got_subcommand("list")) return epsweep::run(list);
     if (app.got_subcommand("import-nccl-tests")) return epsweep::run(import_nccl_tests);

@@ -13,6 +13,7 @@ enum class ExitCode : int {
   verification = 3,  // at least one point failed or could not finish its check
   incomplete = 4,    // at least one point was skipped or stopped by a limit
   failure = 5,       // run-time failure
+  regression = 6,    // a comparison found what --fail-on names
 };
 
 // The message is one complete line for the user.

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "report/baseline_lines.h"
 #include "report/ceiling_lines.h"
 #include "report/choice_lines.h"
 #include "report/ladder_lines.h"
@@ -226,8 +227,9 @@ std::string group_text(Group group) {
       text += table_text(layout, axes.varying, measured);
     }
   }
-  return text + verdict_text(measured, axes.varying) + choice_text(measured, axes.varying) +
-         notes_text(group.rows, axes.varying) + ladder_text(group.rows, axes.varying);
+  return text + verdict_text(measured, axes.varying) + baseline_text(measured, axes.varying) +
+         choice_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
+         ladder_text(group.rows, axes.varying);
 }
 
 std::vector<Section> make_sections(const std::vector<RunData>& runs) {
