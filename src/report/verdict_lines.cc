@@ -19,7 +19,7 @@ std::string held(const TableRow& row, const std::vector<Axis>& varying) {
   std::string text = fmt::format("{} {}", plain_text(find_value(*row.record, "point.concurrency")),
                                  plain_text(find_value(*row.record, "point.tokens")));
   for (const Axis& axis : varying) {
-    if (axis.name == "repeat" || axis.name == "run") continue;
+    if (is_repeat_axis(axis)) continue;
     text += fmt::format(" {} {}", axis.name, axis.text(row));
   }
   return text;
