@@ -121,6 +121,7 @@ std::optional<SweepPoint> SweepWalk::next() {
 
 void SweepWalk::end(const SweepPoint& point, const PointEnd& end) {
   EPS_EXPECT(current_ != nullptr && point.index == last_.index, "the end of another point");
+  if (is_closed_) return;
   LoadSearch& search = current_->search;
   search.end(point.concurrency.tokens, load_end_of(end));
   if (search.again() || !end.met) return;

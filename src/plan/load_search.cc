@@ -45,7 +45,7 @@ void LoadSearch::know_kv_room(std::int64_t most) {
 }
 
 std::optional<std::int64_t> LoadSearch::next_between() const {
-  if (!resolution_ || !admitted_ || !refused_ || again_ || is_closed_) return std::nullopt;
+  if (!resolution_ || !admitted_ || !refused_ || again_) return std::nullopt;
   const auto low = static_cast<double>(*admitted_), high = static_cast<double>(*refused_);
   if (*refused_ - *admitted_ <= 1 || is_resolved(high / low)) return std::nullopt;
   std::int64_t next = *refused_ - 1;

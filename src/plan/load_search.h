@@ -31,8 +31,6 @@ class LoadSearch {
   // stop a sweep. Loads of the ladder come in ascending order; ends at or above the refused load
   // say nothing.
   void end(std::int64_t tokens, LoadEnd how);
-  // No more loads than the ladder's: a signal ended the sweep.
-  void close() { is_closed_ = true; }
   // Where the KV room ends is known without running: loads above `most` are refused by it.
   void know_kv_room(std::int64_t most);
 
@@ -60,7 +58,6 @@ class LoadSearch {
   std::optional<std::int64_t> admitted_, refused_, again_;
   StopKind stopped_by_ = StopKind::ladder_end;
   std::set<std::int64_t> without_answer_;
-  bool is_closed_ = false;
 };
 
 }  // namespace epsweep

@@ -26,13 +26,23 @@ std::optional<Interval> common_range(const FrontierCurve& curve) {
   return common;
 }
 
+// ", beyond which kv_memory stops it", where that is why slower tokens were not measured.
+std::string memory_text(const FrontierCurve& curve) {
+  const std::string& kind = curve.repeats.front().stopped_by;
+  if (kind != "kv_memory" && kind != "device_memory") return "";
+  const bool all_alike = std::ranges::all_of(
+      curve.repeats, [&kind](const RepeatCurve& repeat) { return repeat.stopped_by == kind; });
+  return all_alike ? fmt::format(", beyond which {} stops it", kind) : "";
+}
+
 // Empty where the curve has a value at `user_rate` in all repeats.
 std::string why_not_at(const FrontierCurve& curve, double user_rate) {
   const std::optional<Interval> range = common_range(curve);
   if (!range) return fmt::format("EP{} has no range that all its repeats measured", curve.ep_size);
   if (range->low <= user_rate && user_rate <= range->high) return "";
-  return fmt::format("EP{} was measured from {} to {} tokens/s/user", curve.ep_size,
-                     short_number(range->low), short_number(range->high));
+  return fmt::format("EP{} was measured from {} to {} tokens/s/user{}", curve.ep_size,
+                     short_number(range->low), short_number(range->high),
+                     user_rate < range->low ? memory_text(curve) : "");
 }
 
 std::vector<double> rank_rates_at(const FrontierCurve& curve, double user_rate) {
@@ -115,7 +125,7 @@ FrontierGain gain_at(const FrontierCurve& a, const FrontierCurve& b, double rate
   for (const FrontierCurve* curve : {&a, &b}) {
     const std::string why_not = why_not_at(*curve, rate);
     if (why_not.empty()) continue;
-    gain.why_not += (gain.why_not.empty() ? "" : ", ") + why_not;
+    gain.why_not += (gain.why_not.empty() ? "" : "; ") + why_not;
   }
   if (!gain.why_not.empty()) return gain;
   const std::vector<double> of_a = rank_rates_at(a, rate), of_b = rank_rates_at(b, rate);

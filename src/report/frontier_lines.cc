@@ -72,7 +72,17 @@ std::string table_of(const Frontier& frontier) {
   return table.rows.empty() ? "" : render(table);
 }
 
-// "  EP8: 448 tokens admitted (384-448 in 3 repeats); stopped by latency_objective"
+// ", 26.5 tok/s/user and 2147 tok/s/rank there"; empty where no repeat measured the load.
+std::string rates_text(const FrontierCurve& curve, std::int64_t tokens) {
+  for (const FrontierLoad& load : loads_of(curve)) {
+    if (load.tokens_global != tokens) continue;
+    return fmt::format(", {} tok/s/user and {} tok/s/rank there",
+                       short_number(load.user_rate.median), short_number(load.rank_rate.median));
+  }
+  return "";
+}
+
+// "  EP8: 448 tokens admitted (384-448 in 3 of 3 repeats), ... there; latency_objective"
 std::string end_line(const FrontierCurve& curve) {
   std::vector<std::int64_t> admitted;
   std::set<std::string> kinds;
@@ -83,12 +93,13 @@ std::string end_line(const FrontierCurve& curve) {
   std::string text = fmt::format("  EP{}: no load admitted", curve.ep_size);
   if (!admitted.empty()) {
     std::ranges::sort(admitted);
-    text = fmt::format("  EP{}: {} tokens admitted", curve.ep_size,
-                       admitted[(admitted.size() - 1) / 2]);
+    const std::int64_t median = admitted[(admitted.size() - 1) / 2];
+    text = fmt::format("  EP{}: {} tokens admitted", curve.ep_size, median);
     if (admitted.size() < curve.repeats.size() || admitted.front() != admitted.back()) {
       text += fmt::format(" ({}-{} in {} of {} repeats)", admitted.front(), admitted.back(),
                           admitted.size(), curve.repeats.size());
     }
+    text += rates_text(curve, median);
   }
   return text + "; " + join(std::vector<std::string>(kinds.begin(), kinds.end())) + "\n";
 }

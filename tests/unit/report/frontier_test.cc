@@ -60,6 +60,18 @@ TEST(Frontier, AGainIsOfWhatBothHaveMeasured) {
 }
 
 // At 33.3 tokens/s/user C = 20 on two ranks: 333.3 as on four.
+TEST(Frontier, MemoryIsWhySlowerTokensWereNotMeasured) {
+  FrontierCurve full = wide();
+  full.repeats[0].stopped_by = "kv_memory";
+  EXPECT_EQ(gain_at(narrow(), full, 24.99).why_not,
+            "EP2 was measured from 25.0 to 50.0 tokens/s/user; EP4 was measured from 25.0 to 33.3 "
+            "tokens/s/user, beyond which kv_memory stops it");
+  EXPECT_EQ(gain_at(narrow(), full, 40).why_not,
+            "EP4 was measured from 25.0 to 33.3 tokens/s/user");
+  full.repeats.push_back(wide_repeat());
+  EXPECT_THAT(gain_at(narrow(), full, 20).why_not, Not(HasSubstr("kv_memory")));
+}
+
 TEST(Frontier, GainsAreAtTheObjectiveAndAtTheEndsInCommon) {
   const auto gains = gains_between(narrow(), wide(), 40);
   ASSERT_EQ(gains.size(), 3U);
@@ -220,8 +232,11 @@ TEST(FrontierRecords, TheReportShowsCurvesStopsAndGains) {
   const std::string text = report_text({run});
   EXPECT_THAT(text, HasSubstr("\nFrontier\n(TPOT = 10 layers x (layer p50 + 30 us); objective 1.50 "
                               "ms, 666.7 tok/s/user;"));
-  EXPECT_THAT(text, HasSubstr("EP2: 8 tokens admitted; latency_objective\n"));
-  EXPECT_THAT(text, HasSubstr("EP4: 8 tokens admitted; ladder_end\n"));
+  EXPECT_THAT(text, HasSubstr("EP2: 8 tokens admitted, 1000 tok/s/user and 4000 tok/s/rank there; "
+                              "latency_objective\n"));
+  EXPECT_THAT(
+      text,
+      HasSubstr("EP4: 8 tokens admitted, 1000 tok/s/user and 2000 tok/s/rank there; ladder_end\n"));
   EXPECT_THAT(text, HasSubstr("EP4 against EP2 at 666.7 tok/s/user: not compared: EP4 was measured "
                               "from 1000 to 1000 tokens/s/user\n"));
   EXPECT_THAT(text, HasSubstr("EP4 against EP2 at 1000 tok/s/user: 0.50x the tok/s/rank"));
