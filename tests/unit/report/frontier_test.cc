@@ -1,9 +1,12 @@
 #include "report/frontier.h"
 
+#include <cmath>
+
 #include <gmock/gmock.h>
 
 #include "report/frontier_records.h"
 #include "report/point_record.h"
+#include "report/record_limits.h"
 #include "report/series_end.h"
 #include "report/tables.h"
 #include "sample_point.h"
@@ -175,6 +178,28 @@ TEST(FrontierRecords, ASeriesEndsAtItsLowestStop) {
   EXPECT_EQ(end.stopped_by, "latency_objective");
   EXPECT_EQ(end.reason, "too slow");
   EXPECT_EQ(end.last_run, 32);
+  const SeriesEnd backwards = series_end(rows_of({records.rbegin(), records.rend()}));
+  EXPECT_EQ(backwards.refused, 24);
+  EXPECT_EQ(backwards.admitted, 16);
+}
+
+// Just at the objective, and one rounding beside it, records say what the ladder went by.
+TEST(FrontierRecords, RecordsAgreeWithTheLadder) {
+  int num_equal = 0;
+  for (int stage_us = 1; stage_us <= 60; ++stage_us) {
+    Json record = record_of(limited_point(2, 8), stage_us);
+    const double layer_us = record["layer"]["slowest_us"]["p50"].get<double>();
+    SweepPoint point = limited_point(2, 8);
+    const double token_s = tpot_s(*point.limits, layer_us * 1e-6);
+    const double ms = token_s * 1e3;
+    for (const double objective_ms : {std::nextafter(ms, 0), ms, std::nextafter(ms, 1e9)}) {
+      point.limits->tpot_ms = objective_ms;
+      record["point"]["limits"]["tpot_ms"] = objective_ms;
+      num_equal += *point.limits->objective_s() == token_s ? 1 : 0;
+      EXPECT_EQ(is_within_objective(record), !latency_stop(point, layer_us)) << stage_us;
+    }
+  }
+  EXPECT_GT(num_equal, 0);
 }
 
 TEST(FrontierRecords, OneSlowSampleIsAdmittedByItsSecond) {
