@@ -54,8 +54,8 @@ ExitCode exit_code_of(const std::vector<PointState>& states) {
 
 Coordinator::Coordinator(const Comm& world, const HostMap& hosts, const Plan& plan,
                          RankEngine& engine, RunDirectory* results)
-    : world_(world), hosts_(hosts), plan_(plan), engine_(engine), results_(results), walk_(plan) {
-  if (world_.rank() == 0) progress_.emplace(static_cast<int>(plan_.points.size()));
+    : world_(world), hosts_(hosts), engine_(engine), results_(results), walk_(plan) {
+  if (world_.rank() == 0) progress_.emplace(walk_.num_points());
 }
 
 int Coordinator::run() {

@@ -52,7 +52,6 @@ class Coordinator {
 
   const Comm& world_;
   const HostMap& hosts_;
-  const Plan& plan_;
   RankEngine& engine_;
   RunDirectory* results_;
   std::optional<Progress> progress_;

@@ -166,9 +166,8 @@ SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout
 
 SimSweep::SimSweep(const SimSettings& settings, const Plan& plan, RunDirectory& results)
     : settings_(settings),
-      plan_(plan),
       results_(results),
-      progress_(static_cast<int>(plan_.points.size())),
+      progress_(static_cast<int>(plan.points.size())),
       walk_(plan) {}
 
 int SimSweep::run() {

@@ -35,7 +35,6 @@ class SimSweep {
   void record(const PointRecordInput& input);
 
   const SimSettings& settings_;
-  const Plan& plan_;
   RunDirectory& results_;
   Progress progress_;
   TraceCache traces_;

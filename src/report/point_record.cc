@@ -286,6 +286,12 @@ Json record_formulas() {
       {"ladder_stop",
        "the load at which the point's series (all axes equal but the load) was stopped, and why; a "
        "load above the latency objective stops it at its second attempt"},
+      {"frontier",
+       "per EP size tokens/s per rank against tokens/s per user, see the metrics: medians of "
+       "repeats, a repeat's second attempt at a load counted like its first (the lower TPOT of two "
+       "is their nearest-rank median); gains are at equal tokens/s per user, linear between "
+       "neighbouring loads, and only where all repeats of both EP sizes measured on both sides; "
+       "their low and high: low of one over high of the other"},
       {"load_from",
        "ladder: of the experiment; bisection: between the last admitted and the first refused load "
        "of its series"},
