@@ -1,4 +1,6 @@
 // `limits` as a user runs it: exact on the virtual clock, and on real ranks.
+#include <map>
+
 #include <gmock/gmock.h>
 
 #include "base/text.h"
@@ -149,6 +151,36 @@ TEST(LimitsSim, ThePercentileIsTheOneAskedFor) {
                 1e-6);
     EXPECT_EQ(records.size(), percentile == "p50" ? 1U : 2U);
   }
+}
+
+// With runs that differ by 10 % loads near the objective are slow now and then: those whose second
+// attempt is fast enough are admitted, and only those that are slow twice stop their series.
+TEST(LimitsSim, SlowSamplesAreTakenTwice) {
+  LimitsRun run = simulate(limits_experiment(
+      {"ep_sizes: [2]", "repeats: 10",
+       "sim: {stages_us: {router: 20, permute: 0, unpermute: 0, count_exchange: 0, dispatch: 0, "
+       "combine: 0}, ffn: {flop_per_s: 24576e6, weight_bytes_per_s: 1e18, launch_us: 0}, noise: "
+       "{run: 0.1, seed: 1}}"}));
+  std::map<std::pair<int, std::int64_t>, std::vector<Json>> attempts;
+  for (Json& record : run.records) {
+    if (record["state"] != "simulated") continue;
+    const Json& point = record["point"];
+    attempts[{point["repeat"].get<int>(), point["tokens_global"].get<std::int64_t>()}].push_back(
+        record);
+  }
+  const auto is_slow = [](const Json& record) {
+    return record["metrics"]["tpot_ms"].get<double>() > 1.5;
+  };
+  int num_rescued = 0;
+  for (const auto& [load, of_load] : attempts) {
+    ASSERT_EQ(of_load.size(), is_slow(of_load[0]) ? 2U : 1U) << load.second;
+    EXPECT_TRUE(of_load[0]["ladder_stop"].is_null());
+    if (of_load.size() == 1) continue;
+    EXPECT_EQ(of_load[1]["ladder_stop"].is_null(), !is_slow(of_load[1]));
+    num_rescued += is_slow(of_load[1]) ? 0 : 1;
+  }
+  EXPECT_GT(num_rescued, 0);
+  EXPECT_EQ(run.frontier[0]["curves"][0]["repeats"].size(), 10U);
 }
 
 // As tests/app/ladder_test.cc: the KV room holds 32 tokens of a group.
