@@ -57,93 +57,85 @@ ExitCode exit_code_of(const std::vector<PointState>& states) {
 
 Coordinator::Coordinator(const Comm& world, const HostMap& hosts, const Plan& plan,
                          RankEngine& engine, RunDirectory* results)
-    : world_(world), hosts_(hosts), plan_(plan), engine_(engine), results_(results) {
-  if (world_.rank() == 0) progress_.emplace(static_cast<int>(plan.points.size()));
+    : world_(world), hosts_(hosts), engine_(engine), results_(results), walk_(plan) {
+  if (world_.rank() == 0) progress_.emplace(walk_.num_points());
 }
 
 int Coordinator::run() {
   std::vector<PointState> states;
   int stop_signal = 0;
-  for (const SweepPoint& point : plan_.points) {
-    PointEnd end{.state = PointState::stopped, .stop_signal = stop_signal, .ladder_stop = {}};
+  while (const std::optional<SweepPoint> point = walk_.next()) {
+    SharedEnd shared{.end = {.state = PointState::stopped, .met = {}}, .stop_signal = stop_signal};
     if (stop_signal == 0) {
-      end = run_point_on_all(point);
-    } else if (world_.rank() == 0) {
-      PointRecordInput input = record_input(point);
-      input.state = PointState::stopped;
-      input.reason = fmt::format("signal {} ended the sweep before this point", stop_signal);
-      record(input);
+      shared = run_point_on_all(*point);
+    } else {
+      const std::string reason =
+          fmt::format("signal {} ended the sweep before this point", stop_signal);
+      shared.end = end_refused(*point, {PointState::stopped, reason, {}}, nullptr).end;
     }
-    share_end(point, end);
-    states.push_back(end.state);
-    stop_signal = end.stop_signal;
+    share_end(*point, shared);
+    walk_.end(*point, shared.end);
+    states.push_back(shared.end.state);
+    stop_signal = shared.stop_signal;
+    if (stop_signal != 0) walk_.close();
+    if (!progress_) continue;
+    progress_->expect(walk_.num_points());
+    progress_->end_point(to_string(shared.end.state));
   }
   if (stop_signal != 0) return 128 + stop_signal;
   return static_cast<int>(exit_code_of(states));
 }
 
 // Rank 0 knows how the point ended; everybody goes on from there.
-void Coordinator::share_end(const SweepPoint& point, PointEnd& end) {
-  constexpr std::int64_t kNoStop = -1;
-  std::array<std::int64_t, 3> shared = {
-      static_cast<std::int64_t>(end.state), end.stop_signal,
-      end.ladder_stop ? static_cast<std::int64_t>(end.ladder_stop->kind) : kNoStop};
-  world_.broadcast(std::span(shared), 0);
-  end.state = static_cast<PointState>(shared[0]);
-  end.stop_signal = static_cast<int>(shared[1]);
-  if (shared[2] == kNoStop) return;
-  ladder_stops_.add(point, {.kind = static_cast<StopKind>(shared[2]),
-                            .at_tokens = point.tokens_global(),
-                            .reason = end.ladder_stop ? end.ladder_stop->reason : ""});
+void Coordinator::share_end(const SweepPoint& point, SharedEnd& shared) {
+  constexpr std::int64_t kNothingMet = -1;
+  PointEnd& end = shared.end;
+  std::array<std::int64_t, 3> values = {
+      static_cast<std::int64_t>(end.state), shared.stop_signal,
+      end.met ? static_cast<std::int64_t>(end.met->kind) : kNothingMet};
+  world_.broadcast(std::span(values), 0);
+  end.state = static_cast<PointState>(values[0]);
+  shared.stop_signal = static_cast<int>(values[1]);
+  if (values[2] == kNothingMet) {
+    end.met.reset();
+  } else if (!end.met) {
+    end.met = LadderStop{
+        .kind = static_cast<StopKind>(values[2]), .at_tokens = point.tokens_global(), .reason = ""};
+  }
 }
 
-// A load at or beyond a limit; `rank_point` where it got as far as having rows.
-Coordinator::PointEnd Coordinator::end_stopped(const SweepPoint& point, const LadderStop& stop,
-                                               const std::string& reason,
-                                               const RankPoint* rank_point) {
-  if (world_.rank() != 0)
-    return {.state = PointState::stopped, .stop_signal = 0, .ladder_stop = {}};
+// Not run, or not to its end; `rank_point` where it got as far as having rows.
+Coordinator::SharedEnd Coordinator::end_refused(const SweepPoint& point, const Refusal& refusal,
+                                                const RankPoint* rank_point) {
+  const SharedEnd shared{.end = end_of(point, refusal), .stop_signal = 0};
+  if (world_.rank() != 0) return shared;
   PointRecordInput input = record_input(point);
-  input.state = PointState::stopped;
-  input.reason = reason;
-  input.ladder_stop = stop;
+  input.state = refusal.state;
+  input.reason = refusal.reason;
+  input.ladder_stop = refusal.stop;
   if (rank_point != nullptr && rank_point->work) input.workload = workload_of(*rank_point->work);
-  PointEnd end = record(input);
-  end.ladder_stop = stop;
-  return end;
+  record(input);
+  return shared;
 }
 
-Coordinator::PointEnd Coordinator::run_point_on_all(const SweepPoint& point) {
+Coordinator::SharedEnd Coordinator::run_point_on_all(const SweepPoint& point) {
   if (progress_) progress_->begin_point(point_label(point));
   // Hosts differ in memory, so the first rank that refuses decides for all.
-  std::string reason = world_.first_text(reason_not_to_plan(point).value_or(""));
-  RankPoint rank_point;
-  if (reason.empty()) {
-    if (const auto below = ladder_stops_.below(point)) {
-      PointEnd end = end_stopped(point, *below, below->beyond(), nullptr);
-      end.ladder_stop.reset();
-      return end;
-    }
-    if (const auto stop = kv_stop(point)) {
-      return end_stopped(point, *stop, to_string(stop->kind) + ": " + stop->reason, nullptr);
-    }
-    rank_point = engine_.begin(point);
-    reason = engine_.reason_not_to_run(rank_point);
+  const std::string plan_reason = world_.first_text(reason_not_to_plan(point).value_or(""));
+  if (const auto refusal = walk_.refusal(point, plan_reason)) {
+    return end_refused(point, *refusal, nullptr);
   }
-  if (!reason.empty()) {
-    if (world_.rank() != 0)
-      return {.state = PointState::skipped, .stop_signal = 0, .ladder_stop = {}};
-    PointRecordInput input = record_input(point);
-    input.state = PointState::skipped;
-    input.reason = reason;
-    if (rank_point.work) input.workload = workload_of(*rank_point.work);
-    return record(input);
+  RankPoint rank_point = engine_.begin(point);
+  if (const std::string reason = engine_.reason_not_to_run(rank_point); !reason.empty()) {
+    return end_refused(point, {PointState::skipped, reason, {}}, &rank_point);
   }
   if (const std::string missing = engine_.memory_shortfall_of(rank_point); !missing.empty()) {
-    const LadderStop stop{
-        .kind = StopKind::device_memory, .at_tokens = point.tokens_global(), .reason = missing};
-    return end_stopped(point, stop, to_string(stop.kind) + ": " + missing, &rank_point);
+    return end_refused(point, memory_refusal(point, missing), &rank_point);
   }
+  return measure_on_all(point, rank_point);
+}
+
+Coordinator::SharedEnd Coordinator::measure_on_all(const SweepPoint& point, RankPoint& rank_point) {
   engine_.run(point, rank_point);
   const GatheredPoint gathered = gather_point(world_, hosts_, rank_point);
   PointRecordInput input;
@@ -252,8 +244,8 @@ void Coordinator::doubt_ceilings(const RankPoint& rank_point, PointRecordInput& 
   input.ceilings = engine_.ceilings().of(input.point, working, device_of_rank(working));
 }
 
-Coordinator::PointEnd Coordinator::record_measured(PointRecordInput& input,
-                                                   const GatheredPoint& gathered) {
+Coordinator::SharedEnd Coordinator::record_measured(PointRecordInput& input,
+                                                    const GatheredPoint& gathered) {
   if (input.state == PointState::measured) {
     input.timings_file = results_->write_timings(input.point.index, gathered.times->stages);
     input.chains_file = results_->write_timings(input.point.index, gathered.times->chains);
@@ -263,20 +255,14 @@ Coordinator::PointEnd Coordinator::record_measured(PointRecordInput& input,
       input.reason = impossible_text(*claim);
     }
   }
-  if (input.state == PointState::measured) {
-    input.ladder_stop = latency_stop(input.point, input.timings->period_p50_s().value_or(0) * 1e6);
-  }
-  PointEnd end = record(input);
-  end.stop_signal = gathered.stop_signal;
-  end.ladder_stop = input.ladder_stop;
-  return end;
+  const PointEnd end = end_of_timed(input);
+  record(input);
+  return {.end = end, .stop_signal = gathered.stop_signal};
 }
 
-Coordinator::PointEnd Coordinator::record(const PointRecordInput& input) {
+void Coordinator::record(const PointRecordInput& input) {
   records_.push_back(make_point_record(input));
   results_->append(records_.back());
-  progress_->end_point(to_string(input.state));
-  return {.state = input.state, .stop_signal = 0, .ladder_stop = std::nullopt};
 }
 
 }  // namespace epsweep

@@ -7,7 +7,7 @@
 
 #include "app/gathered_point.h"
 #include "app/rank_engine.h"
-#include "plan/ladder.h"
+#include "app/sweep_walk.h"
 #include "report/progress.h"
 #include "report/result_file.h"
 #include "workload/trace_cache.h"
@@ -26,18 +26,19 @@ class Coordinator {
   const std::vector<Json>& records() const { return records_; }
 
  private:
-  struct PointEnd {
-    PointState state = PointState::failed;
+  // Known on rank 0 first.
+  struct SharedEnd {
+    PointEnd end;
     int stop_signal = 0;
-    std::optional<LadderStop> ladder_stop;  // that the point met itself
   };
-  PointEnd run_point_on_all(const SweepPoint& point);
+  SharedEnd run_point_on_all(const SweepPoint& point);
+  SharedEnd measure_on_all(const SweepPoint& point, RankPoint& rank_point);
   // Of the first group: as declared, else by the hosts that ranks were found on.
   KnownPlaces places_of(const SweepPoint& point) const;
   PointWorkload workload_of(const RankWork& work);
-  PointEnd end_stopped(const SweepPoint& point, const LadderStop& stop, const std::string& reason,
-                       const RankPoint* rank_point);
-  void share_end(const SweepPoint& point, PointEnd& end);
+  SharedEnd end_refused(const SweepPoint& point, const Refusal& refusal,
+                        const RankPoint* rank_point);
+  void share_end(const SweepPoint& point, SharedEnd& end);
   std::string weights_in_chains(const SweepPoint& point, const PointWorkload& workload) const;
   PointRecordInput record_input(const SweepPoint& point) const;
   // The ranks that share a device, by position among the working ones.
@@ -48,17 +49,16 @@ class Coordinator {
   std::optional<Breakdown> breakdown_of(const GatheredTimes& times, const PointRecordInput& input);
   // Nobody is called impossible on the word of one measurement. Collective over the world.
   void doubt_ceilings(const RankPoint& rank_point, PointRecordInput& input);
-  PointEnd record_measured(PointRecordInput& input, const GatheredPoint& gathered);
-  PointEnd record(const PointRecordInput& input);
+  SharedEnd record_measured(PointRecordInput& input, const GatheredPoint& gathered);
+  void record(const PointRecordInput& input);
 
   const Comm& world_;
   const HostMap& hosts_;
-  const Plan& plan_;
   RankEngine& engine_;
   RunDirectory* results_;
   std::optional<Progress> progress_;
   TraceCache traces_;  // of rank 0: those that placements are judged on
-  LadderStops ladder_stops_;
+  SweepWalk walk_;
   std::vector<Json> records_;
 };
 

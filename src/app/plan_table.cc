@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "app/plan_limits.h"
 #include "app/plan_notes.h"
 #include "app/plan_section.h"
 #include "app/planned_ladder.h"
@@ -121,6 +122,7 @@ Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limi
   return {{"experiment", sweep_spec_json(spec)},
           {"plan_checksum", hex64(plan.fingerprint)},
           {"notes", plan_notes_json(plan_notes(plan))},
+          {"most_added_loads", most_added_loads(spec)},
           {"points", std::move(points)}};
 }
 
@@ -154,7 +156,8 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
     }
     text += fmt::format("\n{}\n", sections[s].legend);
   }
-  return text + fmt::format("{}", fmt::join(notes, "")) + plan_notes_text(plan_notes(plan));
+  return text + limits_text(spec) + fmt::format("{}", fmt::join(notes, "")) +
+         plan_notes_text(plan_notes(plan));
 }
 
 }  // namespace epsweep

@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "report/frontier_records.h"
 #include "report/record_access.h"
 #include "report/replay_file.h"
 #include "report/replay_record.h"
@@ -78,7 +79,7 @@ int run(const ReplayCommand& command) {
   const Replayed replayed = read_all(command.paths);
   const std::vector<Json> records = all_records(replayed);
   if (command.json) {
-    fmt::print("{}\n", records_json(records));
+    fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(replayed.runs)}}));
   } else {
     fmt::print("{}\n", text_of(replayed));
   }

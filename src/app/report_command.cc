@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "base/error.h"
 #include "report/csv.h"
+#include "report/frontier_records.h"
 #include "report/point_tables.h"
 #include "report/tables.h"
 
@@ -28,7 +29,7 @@ int run(const ReportCommand& command) {
   if (command.csv) {
     fmt::print("{}", points_csv(records));
   } else if (command.json) {
-    fmt::print("{}\n", records_json(records));
+    fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(runs)}}));
   } else if (command.stages || !command.ranks.empty()) {
     fmt::print("{}\n", point_tables(runs, {.stages = command.stages, .ranks = command.ranks}));
   } else {

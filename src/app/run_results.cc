@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "report/frontier_records.h"
 #include "report/tables.h"
 
 namespace epsweep {
@@ -36,6 +37,10 @@ RunDirectory create_results(const RunCommand& command, const SweepSpec& spec, co
 void finish_results(RunDirectory& results, Json run_facts, int exit_code) {
   run_facts["finished_utc"] = utc_now();
   run_facts["exit_code"] = exit_code;
+  const RunData run = read_run(results.path());
+  if (Json frontiers = frontiers_json({run}); !frontiers.empty()) {
+    run_facts["frontier"] = std::move(frontiers);
+  }
   results.finish(run_facts);
   fmt::print("{}\nresults: {}\n", report_text({read_run(results.path())}), results.path());
 }

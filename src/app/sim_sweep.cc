@@ -119,12 +119,9 @@ std::string why_not_here(const SweepPoint& point, int num_ranks) {
 }
 
 // The hardware's memory is the only one that simulated ranks have.
-std::optional<LadderStop> memory_stop(const SweepPoint& point, const PointWorkload& workload) {
-  if (!point.hardware || !point.hardware->memory_bytes) return std::nullopt;
-  const auto missing = memory_shortfall(workload.memory, *point.hardware->memory_bytes);
-  if (!missing) return std::nullopt;
-  return LadderStop{
-      .kind = StopKind::device_memory, .at_tokens = point.tokens_global(), .reason = *missing};
+std::string missing_memory(const SweepPoint& point, const PointWorkload& workload) {
+  if (!point.hardware || !point.hardware->memory_bytes) return "";
+  return memory_shortfall(workload.memory, *point.hardware->memory_bytes).value_or("");
 }
 
 }  // namespace
@@ -172,48 +169,46 @@ SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout
 
 SimSweep::SimSweep(const SimSettings& settings, const Plan& plan, RunDirectory& results)
     : settings_(settings),
-      plan_(plan),
       results_(results),
-      progress_(static_cast<int>(plan.points.size())) {}
+      progress_(static_cast<int>(plan.points.size())),
+      walk_(plan) {}
 
 int SimSweep::run() {
   std::vector<PointState> states;
-  for (const SweepPoint& point : plan_.points) {
+  while (const std::optional<SweepPoint> point = walk_.next()) {
+    PointEnd end;
     if (const int signal = noted_signal(); signal != 0) {
-      states.push_back(
-          end_early(record_input(point), PointState::stopped,
-                    fmt::format("signal {} ended the sweep before this point", signal)));
+      walk_.close();
+      const std::string reason = fmt::format("signal {} ended the sweep before this point", signal);
+      end = end_refused(record_input(*point), {PointState::stopped, reason, {}});
     } else {
-      progress_.begin_point(point_label(point));
-      states.push_back(run_point(point));
+      progress_.begin_point(point_label(*point));
+      end = run_point(*point);
     }
+    walk_.end(*point, end);
+    states.push_back(end.state);
+    progress_.expect(walk_.num_points());
+    progress_.end_point(to_string(end.state));
   }
   const int signal = noted_signal();
   return signal != 0 ? 128 + signal : static_cast<int>(exit_code_of(states));
 }
 
-PointState SimSweep::run_point(const SweepPoint& point) {
+PointEnd SimSweep::run_point(const SweepPoint& point) {
   PointRecordInput input = record_input(point);
-  if (const std::string reason = why_not_here(point, settings_.num_ranks); !reason.empty()) {
-    return end_early(std::move(input), PointState::skipped, reason);
+  if (const auto refusal = walk_.refusal(point, why_not_here(point, settings_.num_ranks))) {
+    return end_refused(std::move(input), *refusal);
   }
-  if (const auto below = ladder_stops_.below(point)) {
-    input.ladder_stop = below;
-    return end_early(std::move(input), PointState::stopped, below->beyond());
-  }
-  input.ladder_stop = kv_stop(point);
-  if (!input.ladder_stop && point.tokens_global() > 0) return record_simulated(std::move(input));
-  if (!input.ladder_stop) return end_early(std::move(input), PointState::empty, "");
-  ladder_stops_.add(point, *input.ladder_stop);
-  const std::string reason = to_string(input.ladder_stop->kind) + ": " + input.ladder_stop->reason;
-  return end_early(std::move(input), PointState::stopped, reason);
+  if (point.tokens_global() > 0) return simulate(std::move(input));
+  return end_refused(std::move(input), {PointState::empty, "", {}});
 }
 
-PointState SimSweep::end_early(PointRecordInput input, PointState state,
-                               const std::string& reason) {
-  input.state = state;
-  input.reason = reason;
-  return record(input);
+PointEnd SimSweep::end_refused(PointRecordInput input, const Refusal& refusal) {
+  input.state = refusal.state;
+  input.reason = refusal.reason;
+  input.ladder_stop = refusal.stop;
+  record(input);
+  return end_of(input.point, refusal);
 }
 
 PointRecordInput SimSweep::record_input(const SweepPoint& point) const {
@@ -226,7 +221,7 @@ PointRecordInput SimSweep::record_input(const SweepPoint& point) const {
   return input;
 }
 
-PointState SimSweep::record_simulated(PointRecordInput input) {
+PointEnd SimSweep::simulate(PointRecordInput input) {
   const SweepPoint& point = input.point;
   const double begin_s = monotonic_s();
   SimulatedPoint simulated = simulate_point(point, input.layout, settings_.faults, traces_);
@@ -234,11 +229,9 @@ PointState SimSweep::record_simulated(PointRecordInput input) {
   input.workload = std::move(simulated.workload);
   input.clock = std::move(simulated.clock);
   input.warnings = routing_warnings(point);
-  if (const auto stop = memory_stop(point, *input.workload)) {
-    ladder_stops_.add(point, *stop);
-    input.ladder_stop = stop;
-    return end_early(std::move(input), PointState::stopped,
-                     to_string(stop->kind) + ": " + stop->reason);
+  if (const std::string missing = missing_memory(point, *input.workload); !missing.empty()) {
+    const Refusal refusal = memory_refusal(point, missing);
+    return end_refused(std::move(input), refusal);
   }
   input.state = PointState::simulated;
   input.check = CheckResult{.verdict = CheckVerdict::not_run,
@@ -250,18 +243,15 @@ PointState SimSweep::record_simulated(PointRecordInput input) {
   const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
   input.breakdown = break_down_simulated(point, input.layout, *input.workload, simulated.times,
                                          *input.timings, uniform_ffn(point, placement));
-  input.ladder_stop = latency_stop(point, input.timings->period_p50_s().value_or(0) * 1e6);
-  if (input.ladder_stop) ladder_stops_.add(point, *input.ladder_stop);
+  const PointEnd end = end_of_timed(input);
   input.timings_file = results_.write_timings(point.index, simulated.times.stages);
   input.chains_file = results_.write_timings(point.index, simulated.times.chains);
-  return record(input);
+  record(input);
+  return end;
 }
 
-PointState SimSweep::record(const PointRecordInput& input) {
-  const Json record = make_point_record(input);
-  results_.append(record);
-  progress_.end_point(to_string(input.state));
-  return input.state;
+void SimSweep::record(const PointRecordInput& input) {
+  results_.append(make_point_record(input));
 }
 
 }  // namespace epsweep

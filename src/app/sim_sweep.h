@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "app/gathered_times.h"
+#include "app/sweep_walk.h"
 #include "faults/faults.h"
-#include "plan/ladder.h"
 #include "plan/plan.h"
 #include "report/point_record.h"
 #include "report/progress.h"
@@ -28,18 +28,17 @@ class SimSweep {
   int run();
 
  private:
-  PointState run_point(const SweepPoint& point);
-  PointState end_early(PointRecordInput input, PointState state, const std::string& reason);
+  PointEnd run_point(const SweepPoint& point);
+  PointEnd end_refused(PointRecordInput input, const Refusal& refusal);
   PointRecordInput record_input(const SweepPoint& point) const;
-  PointState record_simulated(PointRecordInput input);
-  PointState record(const PointRecordInput& input);
+  PointEnd simulate(PointRecordInput input);
+  void record(const PointRecordInput& input);
 
   const SimSettings& settings_;
-  const Plan& plan_;
   RunDirectory& results_;
   Progress progress_;
   TraceCache traces_;
-  LadderStops ladder_stops_;
+  SweepWalk walk_;
 };
 
 // Rows, bytes and times of one point, without anything recorded.

@@ -19,6 +19,7 @@ Json ladder_stop_json(const std::optional<LadderStop>& stop) {
 std::string series_key(const SweepPoint& point) {
   Json axes = point_axes_json(point);
   axes.erase("index");
+  axes.erase("attempt");
   if (point.concurrency.mode != ConcurrencyMode::listed) {
     axes.erase("tokens");
     axes.erase("tokens_global");
@@ -41,14 +42,26 @@ std::optional<LadderStop> LadderStops::below(const SweepPoint& point) const {
   return found->second;
 }
 
-std::optional<LadderStop> latency_stop(const SweepPoint& point, double layer_p50_us) {
-  if (!point.latency_objective_us || layer_p50_us <= *point.latency_objective_us) {
-    return std::nullopt;
+Percentile objective_percentile(const SweepPoint& point) {
+  return point.limits ? point.limits->percentile : Percentile::p50;
+}
+
+std::optional<LadderStop> latency_stop(const SweepPoint& point, double layer_us) {
+  LadderStop stop{
+      .kind = StopKind::latency_objective, .at_tokens = point.tokens_global(), .reason = ""};
+  if (point.latency_objective_us && layer_us > *point.latency_objective_us) {
+    stop.reason = fmt::format("layer p50 {:.1f} us exceeds the objective of {} us", layer_us,
+                              *point.latency_objective_us);
+    return stop;
   }
-  return LadderStop{.kind = StopKind::latency_objective,
-                    .at_tokens = point.tokens_global(),
-                    .reason = fmt::format("layer p50 {:.1f} us exceeds the objective of {} us",
-                                          layer_p50_us, *point.latency_objective_us)};
+  if (!point.limits || !point.limits->objective_s()) return std::nullopt;
+  const Limits& limits = *point.limits;
+  const double token_s = tpot_s(limits, layer_us * 1e-6);
+  if (token_s <= *limits.objective_s()) return std::nullopt;
+  stop.reason = fmt::format(
+      "layer {} {:.1f} us makes a TPOT of {:.2f} ms, the objective is {:.2f} ms",
+      to_string(limits.percentile), layer_us, token_s * 1e3, *limits.objective_s() * 1e3);
+  return stop;
 }
 
 }  // namespace epsweep

@@ -16,9 +16,10 @@ enum class StopKind {
   kv_memory,          // the load needs more sequences than the KV room admits
   device_memory,      // the harness's own buffers do not fit
   latency_objective,  // the load was measured, and is slower than asked for
+  ladder_end,         // no load met a limit; never of a LadderStop
 };
 inline const std::vector<std::string> kStopKindNames = {"kv_memory", "device_memory",
-                                                        "latency_objective"};
+                                                        "latency_objective", "ladder_end"};
 inline const std::string& to_string(StopKind kind) {
   return kStopKindNames[static_cast<std::size_t>(kind)];
 }
@@ -33,8 +34,8 @@ struct LadderStop {
 };
 Json ladder_stop_json(const std::optional<LadderStop>& stop);
 
-// Equal for points that differ in their load alone. Loads listed rank by rank have no order, so
-// each is a series of its own.
+// Equal for points that differ in their load, and in how often it was tried, alone. Loads listed
+// rank by rank have no order, so each is a series of its own.
 std::string series_key(const SweepPoint& point);
 
 // The stops met so far; every rank keeps the same.
@@ -49,7 +50,9 @@ class LadderStops {
   std::map<std::string, LadderStop> by_series_;
 };
 
-// Absent where the time per layer is within the point's objective, or it has none.
-std::optional<LadderStop> latency_stop(const SweepPoint& point, double layer_p50_us);
+// Of the layer period that the point's objective looks at; p50 where it has none.
+Percentile objective_percentile(const SweepPoint& point);
+// Absent where the layer period at that percentile is within the point's objective, or it has none.
+std::optional<LadderStop> latency_stop(const SweepPoint& point, double layer_us);
 
 }  // namespace epsweep

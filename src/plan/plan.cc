@@ -76,6 +76,7 @@ SweepPoint fixed_part(const SweepSpec& spec) {
   point.hardware = spec.hardware;
   point.serving = spec.serving;
   point.latency_objective_us = spec.latency_objective_us;
+  point.limits = spec.limits;
   point.sim = spec.sim;
   return point;
 }

@@ -94,9 +94,11 @@ std::string point_label(const SweepPoint& point) {
                                : std::to_string(point.concurrency.tokens);
   const char* const unit = point.exchange_unit == ExchangeUnit::rank ? " unit rank" : "";
   const char* const launch = point.launch == Launch::graph ? " launch graph" : "";
-  return fmt::format("EP{} {} {} {} {} {} {}{}{}", point.ep_size, to_string(point.concurrency.mode),
-                     load, point.routing.label(), placement_label(point), point.transport,
-                     point.grouped_gemm, unit, launch);
+  const char* const again = point.attempt > 1 ? " again" : "";
+  return fmt::format("EP{} {} {} {} {} {} {}{}{}{}", point.ep_size,
+                     to_string(point.concurrency.mode), load, point.routing.label(),
+                     placement_label(point), point.transport, point.grouped_gemm, unit, launch,
+                     again);
 }
 
 std::optional<std::string> infeasible_reason(const SweepPoint& point) {
@@ -157,11 +159,13 @@ Json point_axes_json(const SweepPoint& point) {
       {"iterations", point.iterations},
       {"iteration_target", iteration_target_json(point.iteration_target)},
       {"repeat", point.repeat},
+      {"attempt", point.attempt},
       {"seed", point.seed},
       {"step", point.step},
       {"hardware", point.hardware ? Json(point.hardware->name) : Json(nullptr)},
       {"serving", point.serving ? serving_json(*point.serving) : Json(nullptr)},
       {"latency_objective_us", json_or_null(point.latency_objective_us)},
+      {"limits", limits_json(point.limits)},
       {"sim", point.sim != nullptr ? sim_costs_json(*point.sim) : Json(nullptr)},
   };
 }

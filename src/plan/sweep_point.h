@@ -39,11 +39,14 @@ struct SweepPoint {
   int iterations = 1;
   std::optional<IterationTarget> iteration_target;
   int repeat = 0;
+  LoadFrom load_from = LoadFrom::ladder;
+  int attempt = 1;  // 2 of a load whose first measurement was above the latency objective
   std::uint64_t seed = 1;
   std::int64_t step = 0;
   std::optional<HardwareShape> hardware;
   std::optional<Serving> serving;
   std::optional<double> latency_objective_us;
+  std::optional<Limits> limits;
   std::shared_ptr<const SimCosts> sim;  // null: SimCosts{}; of simulated launches only
 
   // C of one EP group.
@@ -71,7 +74,7 @@ std::vector<TokenRange> token_ranges(const SweepPoint& point);
 // Sizes of `parts` near-equal shares of `total`: uneven by at most one, larger shares first.
 std::vector<std::int64_t> near_equal_split(std::int64_t total, int parts);
 
-// 16 hex digits over every field but `index`.
+// 16 hex digits over every field but `index` and `load_from`.
 std::string point_id(const SweepPoint& point);
 
 // "eplb", "eplb+32", "map(my_map.yaml 1234abcd)".
@@ -83,7 +86,7 @@ std::string point_label(const SweepPoint& point);
 // Why the point cannot run whatever the machine and the placement; absent if it can.
 std::optional<std::string> infeasible_reason(const SweepPoint& point);
 
-// Every field; the model's and the hardware's only in the second.
+// Every field but `load_from`; the model's and the hardware's only in the second.
 Json point_axes_json(const SweepPoint& point);
 Json sweep_point_json(const SweepPoint& point);
 

@@ -102,6 +102,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"hardware", spec.hardware ? hardware_json(*spec.hardware) : Json(nullptr)},
           {"serving", spec.serving ? serving_json(*spec.serving) : Json(nullptr)},
           {"latency_objective_us", json_or_null(spec.latency_objective_us)},
+          {"limits", limits_json(spec.limits)},
           {"sim", spec.sim != nullptr ? sim_costs_json(*spec.sim) : Json(nullptr)}};
 }
 

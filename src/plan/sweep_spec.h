@@ -12,6 +12,7 @@
 #include "base/launch.h"
 #include "plan/catalogs.h"
 #include "plan/hardware.h"
+#include "plan/limits.h"
 #include "plan/model_shape.h"
 #include "plan/placement_map.h"
 #include "plan/serving.h"
@@ -149,7 +150,8 @@ struct SweepSpec {
   std::int64_t step = 0;  // which step of the request stream the routing is drawn for
   std::optional<HardwareShape> hardware;
   std::optional<Serving> serving;              // only with hardware whose memory is known
-  std::optional<double> latency_objective_us;  // per layer, slowest rank's p50
+  std::optional<double> latency_objective_us;  // per layer, slowest rank's p50; not with limits
+  std::optional<Limits> limits;                // absent: no search beyond the ladder
   std::shared_ptr<const SimCosts> sim;         // null where nothing is declared
 };
 

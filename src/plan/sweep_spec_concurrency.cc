@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/text.h"
 #include "plan/sweep_spec_parts.h"
 
@@ -18,6 +20,7 @@ std::vector<std::int64_t> read_ladder(const YamlNode& node) {
     for (std::int64_t count = from; count <= to; count *= factor) tokens.push_back(count);
   }
   refuse_repeats(node, tokens, [](std::int64_t count) { return std::to_string(count); });
+  std::ranges::sort(tokens);  // climbed whatever the order they were written in
   return tokens;
 }
 

@@ -63,4 +63,7 @@ PlacementAxis read_placements(const MapReader& top, const std::string& file,
 void read_deployment(const MapReader& top, const std::string& file, const SpecSources& sources,
                      SweepSpec& spec);
 
+// `limits`; looks at the model, the iterations and latency_objective_us, so it comes last.
+void read_limits(const MapReader& top, SweepSpec& spec);
+
 }  // namespace epsweep

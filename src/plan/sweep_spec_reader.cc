@@ -46,6 +46,7 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "hardware",
                                            "serving",
                                            "latency_objective_us",
+                                           "limits",
                                            "sim"};
 
 // For an unknown top-level key: where it is valid, or the nearest key of any section.
@@ -67,6 +68,7 @@ std::string advice_for_top_key(const std::string& key, const Catalogs& catalogs)
   for (const std::string& word : topology_keys()) offer(word, "topology");
   for (const std::string& word : serving_keys()) offer(word, "serving");
   for (const std::string& word : hardware_keys()) offer(word, "hardware");
+  for (const std::string& word : limits_keys()) offer(word, "limits");
   for (const std::string& word : sim_keys()) offer(word, "sim");
   const std::string close = nearest(key, words);
   if (close.empty()) return "";
@@ -223,6 +225,7 @@ SweepSpec read_sweep_spec(std::string_view text, const std::string& file,
     if (choice.map != nullptr) check_map_layers(*choice.map, spec.layers);
   }
   read_deployment(top, file, sources, spec);
+  read_limits(top, spec);
   return spec;
 }
 

@@ -38,9 +38,10 @@ void add_identity(std::vector<CsvColumn>& columns) {
   add_group("", "point",
             {"redundant_slots", "exchange_unit", "transport", "capacity_factor", "launch",
              "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers", "vary_routing",
-             "warmup", "iterations", "repeat", "seed", "step"},
+             "warmup", "iterations", "repeat", "attempt", "seed", "step"},
             columns);
-  add_group("", "", {"world_size", "num_groups", "num_active_ranks", "idle_ranks"}, columns);
+  add_group("", "", {"load_from", "world_size", "num_groups", "num_active_ranks", "idle_ranks"},
+            columns);
   columns.push_back(at_path("routing_checksum", "routing_checksum"));
 }
 

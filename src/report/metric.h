@@ -36,6 +36,13 @@ struct PointFacts {
     const auto& exchange = summary.exchange[static_cast<std::size_t>(stage)];
     return exchange.has_value() ? exchange->transfer_s.p50 : std::nullopt;
   }
+  // Of the whole model; absent where nothing says what that is.
+  std::optional<double> tpot_s() const {
+    if (!point.limits.has_value()) return std::nullopt;
+    const std::optional<double> layer_s = summary.period_s(point.limits->percentile);
+    if (!layer_s.has_value()) return std::nullopt;
+    return epsweep::tpot_s(*point.limits, *layer_s);
+  }
   // Copies of the letter without self, one group, one layer; 0 where the point's exchange unit does
   // not send copies of that letter.
   double a_remote_bytes_per_layer() const {

@@ -242,6 +242,7 @@ Json make_point_record(const PointRecordInput& input) {
                  {"state", to_string(input.state)},
                  {"reason", reason.empty() ? Json(nullptr) : Json(reason)},
                  {"point", sweep_point_json(input.point)},
+                 {"load_from", to_string(input.point.load_from)},
                  {"world_size", input.world_size},
                  {"num_groups", input.layout.num_groups},
                  {"num_active_ranks", active_ranks(input.layout).size()},
@@ -298,7 +299,17 @@ Json record_formulas() {
       {"impossible", impossible_formula()},
       {"serving_memory", serving_memory_formula()},
       {"ladder_stop",
-       "the load at which the point's series (all axes equal but the load) was stopped, and why"},
+       "the load at which the point's series (all axes equal but the load) was stopped, and why; a "
+       "load above the latency objective stops it at its second attempt"},
+      {"frontier",
+       "per EP size tokens/s per rank against tokens/s per user, see the metrics: medians of "
+       "repeats, a repeat's second attempt at a load counted like its first (the lower TPOT of two "
+       "is their nearest-rank median); gains are at equal tokens/s per user, linear between "
+       "neighbouring loads, and only where all repeats of both EP sizes measured on both sides; "
+       "their low and high: low of one over high of the other"},
+      {"load_from",
+       "ladder: of the experiment; bisection: between the last admitted and the first refused load "
+       "of its series"},
       {"m_distribution", m_distribution_formula()},
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "

@@ -28,6 +28,8 @@ class Progress {
  public:
   explicit Progress(int num_points, std::FILE* stream = stderr);
 
+  // Searches add points to those planned.
+  void expect(int num_points) { state_.num_points = num_points; }
   void begin_point(const std::string& label);
   // `outcome`: the point's state.
   void end_point(const std::string& outcome);

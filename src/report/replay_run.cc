@@ -9,6 +9,7 @@
 #include "report/point_record.h"
 #include "report/record_access.h"
 #include "report/record_layout.h"
+#include "report/record_limits.h"
 #include "report/run_times.h"
 #include "report/summary.h"
 #include "report/times_json.h"
@@ -83,6 +84,7 @@ SweepPoint stored_point(const Json& record) {
   point.vary_routing = static_cast<int>(count_of(record, "point.vary_routing"));
   const std::int64_t tokens = std::min(count_of(record, "point.tokens_global"), kMostTokens);
   point.concurrency = {ConcurrencyMode::fixed_global, tokens, {}};
+  point.limits = limits_of_record(record);
   if (find_text(record, "point.exchange_unit") == "rank") point.exchange_unit = ExchangeUnit::rank;
   return point;
 }

@@ -183,6 +183,20 @@ PointSummary summarize(const TimingTable& table, const TableRows& rows, PassFact
   return summary;
 }
 
+std::optional<double> PointSummary::period_s(Percentile percentile) const {
+  if (!chain.has_value()) return std::nullopt;
+  const TimeSummary& times = chain->layer.slowest_s;
+  switch (percentile) {
+    case Percentile::p50:
+      return times.p50;
+    case Percentile::p90:
+      return times.p90;
+    case Percentile::p99:
+      break;
+  }
+  return times.p99;
+}
+
 ChainSummary summarize_chain(const ChainTable& table, PassFactsOfRanks facts) {
   ChainSummary summary;
   summary.chain_layers = table.chain_layers();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/statistics.h"
+#include "plan/limits.h"
 #include "report/arrival.h"
 #include "report/chain_table.h"
 #include "report/pass_summary.h"
@@ -57,9 +58,8 @@ struct PointSummary {
   std::optional<ChainSummary> chain;             // absent where only stages were timed
 
   // Of a layer among others.
-  std::optional<double> period_p50_s() const {
-    return chain.has_value() ? chain->layer.slowest_s.p50 : std::nullopt;
-  }
+  std::optional<double> period_p50_s() const { return period_s(Percentile::p50); }
+  std::optional<double> period_s(Percentile percentile) const;
 };
 
 PointSummary summarize(const TimingTable& table, const TableRows& rows,

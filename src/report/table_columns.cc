@@ -208,7 +208,7 @@ std::vector<Axis> make_axes() {
   axes.push_back({"transport", transport_text});
   for (const std::string name :
        {"launch", "grouped_gemm", "dtype", "mapping", "groups", "weight_cache", "layers",
-        "vary_routing", "warmup", "iterations", "seed", "step", "repeat"}) {
+        "vary_routing", "warmup", "iterations", "seed", "step", "repeat", "attempt"}) {
     axes.push_back({name, plain("point." + name)});
   }
   axes.push_back({"run", [](const TableRow& row) { return row.dir; }});
@@ -220,6 +220,10 @@ std::vector<Axis> make_axes() {
 const std::vector<Axis>& table_axes() {
   static const std::vector<Axis> axes = make_axes();
   return axes;
+}
+
+bool is_repeat_axis(const Axis& axis) {
+  return axis.name == "repeat" || axis.name == "attempt" || axis.name == "run";
 }
 
 std::string row_mark(const Json& record) {

@@ -34,6 +34,8 @@ struct Axis {
   std::function<std::string(const TableRow&)> text;
 };
 const std::vector<Axis>& table_axes();
+// Whether the axis tells measurements of the same thing apart: repeat, attempt, run.
+bool is_repeat_axis(const Axis& axis);
 
 // Foreign load above this share of the host is marked.
 inline constexpr double kForeignLoadLimit = 0.05;

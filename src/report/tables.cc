@@ -12,6 +12,7 @@
 #include "report/baseline_lines.h"
 #include "report/ceiling_lines.h"
 #include "report/choice_lines.h"
+#include "report/frontier_records.h"
 #include "report/ladder_lines.h"
 #include "report/record_access.h"
 #include "report/table_columns.h"
@@ -84,7 +85,8 @@ VaryingAxes split_axes(const std::vector<TableRow>& rows) {
     const bool same = std::all_of(rows.begin(), rows.end(),
                                   [&](const TableRow& row) { return axis.text(row) == first; });
     if (!same) axes.varying.push_back(axis);
-    if (same && axis.name != "run") fixed.push_back(axis.name + " " + first);
+    if (same && axis.name != "run" && axis.name != "attempt")
+      fixed.push_back(axis.name + " " + first);
   }
   axes.fixed_text = comma_lines(fixed);
   return axes;
@@ -111,7 +113,7 @@ void sort_rows(const std::vector<Axis>& varying, std::vector<TableRow>& rows) {
                  value(row, "index"),
                  row};
     for (const Axis& axis : varying) {
-      if (axis.name != "repeat" && axis.name != "run") key.variant.push_back(axis.text(row));
+      if (!is_repeat_axis(axis)) key.variant.push_back(axis.text(row));
     }
     keyed.push_back(std::move(key));
   }
@@ -229,7 +231,7 @@ std::string group_text(Group group) {
   }
   return text + verdict_text(measured, axes.varying) + baseline_text(measured, axes.varying) +
          choice_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
-         ladder_text(group.rows, axes.varying);
+         ladder_text(group.rows, axes.varying) + frontier_text(group.rows, axes.varying);
 }
 
 std::vector<Section> make_sections(const std::vector<RunData>& runs) {
@@ -288,6 +290,14 @@ std::string records_json(const std::vector<Json>& records) {
     text += (text.size() > 1 ? ",\n" : "\n") + to_json_line(record);
   }
   return text + "\n]\n";
+}
+
+std::string report_json(const std::vector<Json>& records, const Json& parts) {
+  std::string text = "{\"points\": " + records_json(records);
+  for (const auto& [key, part] : parts.items()) {
+    text += fmt::format(",\"{}\": {}\n", key, to_json_line(part));
+  }
+  return text + "}\n";
 }
 
 }  // namespace epsweep

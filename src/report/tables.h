@@ -17,4 +17,7 @@ std::string report_text(const std::vector<RunData>& runs);
 // A JSON array, one record per line.
 std::string records_json(const std::vector<Json>& records);
 
+// {"points": records, one per line, and each member of `parts`}: what the report's text is made of.
+std::string report_json(const std::vector<Json>& records, const Json& parts);
+
 }  // namespace epsweep

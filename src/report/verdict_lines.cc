@@ -19,7 +19,7 @@ std::string held(const TableRow& row, const std::vector<Axis>& varying) {
   std::string text = fmt::format("{} {}", plain_text(find_value(*row.record, "point.concurrency")),
                                  plain_text(find_value(*row.record, "point.tokens")));
   for (const Axis& axis : varying) {
-    if (axis.name == "repeat" || axis.name == "run") continue;
+    if (is_repeat_axis(axis)) continue;
     text += fmt::format(" {} {}", axis.name, axis.text(row));
   }
   return text;
@@ -48,6 +48,8 @@ std::string verdict_text(const std::vector<TableRow>& measured, const std::vecto
     const auto p50 = find_number(*row.record, "layer.slowest_us.p50");
     const auto ep_size = find_number(*row.record, "point.ep_size");
     if (!p50.has_value() || !ep_size.has_value()) continue;
+    // Made only where the first was slow, and right after it: not a repeat.
+    if (find_number(*row.record, "point.attempt").value_or(1) > 1) continue;
     const std::string key = held(row, varying);
     if (!groups.contains(key)) order.push_back(key);
     groups[key][*ep_size].push_back(*p50);

@@ -183,12 +183,14 @@ TEST(LadderRun, ALoadSlowerThanTheObjectiveIsTheLast) {
   const LadderRun run = run_ladder(
       toy_experiment({"concurrency: {fixed_global: [16, 32, 64]}", "latency_objective_us: 0.001"}));
   EXPECT_EQ(run.result.exit_code, 4) << run.result.err;
-  ASSERT_EQ(run.records.size(), 6U);
-  for (const std::size_t first : {0U, 3U}) {  // of EP1 and of EP2
+  ASSERT_EQ(run.records.size(), 8U);
+  for (const std::size_t first : {0U, 4U}) {  // of EP1 and of EP2
     EXPECT_EQ(run.records[first]["state"], "measured");
-    EXPECT_EQ(run.records[first]["ladder_stop"]["kind"], "latency_objective");
-    EXPECT_EQ(run.records[first + 2]["state"], "stopped");
-    EXPECT_EQ(run.records[first + 2]["reason"],
+    EXPECT_TRUE(run.records[first]["ladder_stop"].is_null());
+    EXPECT_EQ(run.records[first + 1]["point"]["attempt"], 2);
+    EXPECT_EQ(run.records[first + 1]["ladder_stop"]["kind"], "latency_objective");
+    EXPECT_EQ(run.records[first + 3]["state"], "stopped");
+    EXPECT_EQ(run.records[first + 3]["reason"],
               "beyond 16 tokens: latency_objective stopped the series");
   }
 }

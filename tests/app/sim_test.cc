@@ -165,7 +165,8 @@ TEST(SimRun, IsReportedAgainAsSimulated) {
   EXPECT_THAT(stages.out, HasSubstr("13 (100%)"));
   const ProgramResult replayed = run_program("replay " + out + " --json");
   ASSERT_EQ(replayed.exit_code, 0) << replayed.err;
-  const Json stored = records_of(out).at(0), again = parse_json(replayed.out, "replay").at(0);
+  const Json stored = records_of(out).at(0),
+             again = parse_json(replayed.out, "replay")["points"].at(0);
   EXPECT_EQ(again["state"], "simulated");
   EXPECT_EQ(again["stages"], stored["stages"]);
   EXPECT_EQ(again["layer"], stored["layer"]);
@@ -174,7 +175,7 @@ TEST(SimRun, IsReportedAgainAsSimulated) {
   changed["stages"]["router"]["slowest_us"]["p50"] = 1;
   std::ofstream(out + "/points.jsonl") << to_json_line(changed) << "\n";
   const ProgramResult corrected = run_program("replay " + out + " --json");
-  EXPECT_EQ(parse_json(corrected.out, "replay").at(0)["stages"], stored["stages"]);
+  EXPECT_EQ(parse_json(corrected.out, "replay")["points"].at(0)["stages"], stored["stages"]);
 }
 
 struct Refusal {

@@ -24,6 +24,8 @@ TEST(Ladder, SeriesDifferInEveryAxisButTheLoad) {
   EXPECT_EQ(series_key(point), series_key(at_load(32)));
   SweepPoint other = point;
   other.index = 7;
+  other.attempt = 2;
+  other.load_from = LoadFrom::bisection;
   EXPECT_EQ(series_key(point), series_key(other));
   const auto differs = [&point](auto change) {
     SweepPoint changed = point;
