@@ -128,10 +128,15 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   std::ranges::transform(sum_.send_matrix, counts.send_matrix, sum_.send_matrix.begin(),
                          std::plus<>());
   add(sum_.ffn, ffn_work(point_.model, point_.dtype, rows));
+  std::vector<FfnWork>& of_rank = sum_.ffn_per_layer.emplace_back();
   for (std::size_t rank = 0; rank < sum_.ffn_of_rank.size(); ++rank) {
-    add(sum_.ffn_of_rank[rank],
-        ffn_work(point_.model, point_.dtype, rows_of_rank(rows, placement, rank)));
+    of_rank.push_back(ffn_work(point_.model, point_.dtype, rows_of_rank(rows, placement, rank)));
+    add(sum_.ffn_of_rank[rank], of_rank.back());
   }
+  const Traffic& moved = counts.traffic;
+  sum_.busiest_a_rows.push_back(
+      std::max(moved.max_remote_rows_sent, moved.max_remote_rows_received));
+  sum_.busiest_d_copies.push_back(std::max(moved.max_d_copies_sent, moved.max_d_copies_received));
   if (point_.exchange_unit == ExchangeUnit::rank) {
     const LayerCopies layer = count_copies(trace, placement, tokens_of_rank_, row_bytes);
     max_copies_ = {.sent = std::max(max_copies_.sent, layer.max_sent),

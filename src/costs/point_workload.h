@@ -45,13 +45,17 @@ struct RealisedSkew {
 struct PointWorkload {
   std::vector<std::vector<std::int64_t>> rows_per_expert;  // [layers][num_experts]
   std::vector<std::vector<std::int64_t>> rows_per_rank;    // [layers][ep_size], received rows
-  std::vector<std::int64_t> send_matrix;     // as LayerCounts has it, summed over layers
-  Traffic traffic;                           // copies summed over layers; max_* of the worst layer
-  std::optional<KnownPlaces> places;         // absent: traffic says nothing about domains
-  FfnWork ffn;                               // all ranks, summed over layers
-  std::vector<FfnWork> ffn_of_rank;          // [ep_size], summed over layers
-  std::vector<std::int64_t> slots_per_rank;  // [ep_size], the same in all layers
-  std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
+  std::vector<std::int64_t> send_matrix;  // as LayerCounts has it, summed over layers
+  Traffic traffic;                        // copies summed over layers; max_* of the worst layer
+  std::optional<KnownPlaces> places;      // absent: traffic says nothing about domains
+  FfnWork ffn;                            // all ranks, summed over layers
+  std::vector<FfnWork> ffn_of_rank;       // [ep_size], summed over layers
+  // The same by layer: the slowest rank of one need not be that of the next.
+  std::vector<std::vector<FfnWork>> ffn_per_layer;  // [layers][ep_size]
+  // Remote copies that the rank which sends or receives most moves, by layer: letters A and D.
+  std::vector<std::int64_t> busiest_a_rows, busiest_d_copies;  // [layers]
+  std::vector<std::int64_t> slots_per_rank;                    // [ep_size], the same in all layers
+  std::vector<std::int64_t> weight_bytes_per_rank;             // [ep_size], one layer
   std::int64_t metadata_bytes = 0;  // beside the rows of dispatch, all ranks, summed over layers
   std::int64_t capacity_rows = 0;   // of every pair of ranks in every layer; 0: what they need
   MemoryNeed memory;

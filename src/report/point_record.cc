@@ -12,6 +12,7 @@
 #include "report/memory_json.h"
 #include "report/metric.h"
 #include "report/placement_json.h"
+#include "report/prediction_json.h"
 #include "report/roofline_json.h"
 #include "report/sent_bytes.h"
 #include "report/slow_rank.h"
@@ -239,6 +240,7 @@ Json make_point_record(const PointRecordInput& input) {
                  {"tokens_per_rank", tokens_per_rank}};
   put_workload(input, record);
   put_times(input, record);
+  record["prediction"] = prediction_json(input);
   record["check"] = check_json(input.check);
   record["load"] = {{"ranks", input.load.ranks},
                     {"cores", input.load.cores},
@@ -280,6 +282,7 @@ Json record_formulas() {
        "one group, summed over layers; flops = 2 * routed rows * parameters of an expert; "
        "weight_scale_bytes: scales of fp8 weights, beside weight_bytes"},
       {"ffn_roofline", roofline_formula()},
+      {"prediction", prediction_formula()},
       {"impossible", impossible_formula()},
       {"serving_memory", serving_memory_formula()},
       {"ladder_stop",

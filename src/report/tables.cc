@@ -12,6 +12,7 @@
 #include "report/ceiling_lines.h"
 #include "report/choice_lines.h"
 #include "report/ladder_lines.h"
+#include "report/prediction_lines.h"
 #include "report/record_access.h"
 #include "report/table_columns.h"
 #include "report/verdict_lines.h"
@@ -226,7 +227,8 @@ std::string group_text(Group group) {
     }
   }
   return text + verdict_text(measured, axes.varying) + choice_text(measured, axes.varying) +
-         notes_text(group.rows, axes.varying) + ladder_text(group.rows, axes.varying);
+         prediction_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
+         ladder_text(group.rows, axes.varying);
 }
 
 std::vector<Section> make_sections(const std::vector<RunData>& runs) {
