@@ -45,6 +45,7 @@ struct CommandLine {
       "which rank is slowest, and why."};
   PlanCommand plan;
   RunCommand run;
+  PredictCommand predict;
   ReportCommand report;
   ReplayCommand replay;
   ListCommand list;
@@ -58,6 +59,7 @@ struct CommandLine {
     app.require_subcommand(1);
     add_plan();
     add_run();
+    add_predict();
     add_report();
     add_replay();
     add_list();
@@ -103,6 +105,21 @@ struct CommandLine {
                    "For tests: a deliberate fault, KIND:rank=N[:ep_size=P]; slow_clock:rank=N"
                    "[:offset_ms=X][:drift_ppm=Y]")
         ->allow_extra_args(false);
+  }
+
+  void add_predict() {
+    CLI::App& sub = *app.add_subcommand(
+        "predict", "EP sizes that were not run, from a run's records or a hardware file");
+    add_experiment(sub, predict.experiment, predict.overrides);
+    CLI::Option* calibration = sub.add_option("--calibration", predict.calibration,
+                                              "Directory of a run whose times costs come from");
+    sub.add_option("--hardware", predict.hardware,
+                   "Name or path of a hardware file: rates of its own, nothing calibrated")
+        ->excludes(calibration);
+    sub.add_option("--out", predict.out,
+                   "Directory for the results (default: a new one below epsweep_out/)");
+    sub.add_option("--ranks", predict.ranks, "Ranks of the launch, as of run --backend sim")
+        ->check(CLI::Range(1, 65'536));
   }
 
   void add_report() {
@@ -158,6 +175,7 @@ struct CommandLine {
   int chosen() const {
     if (app.got_subcommand("plan")) return epsweep::run(plan);
     if (app.got_subcommand("run")) return epsweep::run(run);
+    if (app.got_subcommand("predict")) return epsweep::run(predict);
     if (app.got_subcommand("report")) return epsweep::run(report);
     if (app.got_subcommand("replay")) return epsweep::run(replay);
     if (app.got_subcommand("list")) return epsweep::run(list);
@@ -177,6 +195,7 @@ int main(int argc, char** argv) {
     return line.app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::config);
   }
   line.run.argv.assign(argv, argv + argc);
+  line.predict.argv = line.run.argv;
   try {
     return line.chosen();
   } catch (const Error& error) {

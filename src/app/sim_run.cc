@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/host_probe.h"
 #include "base/text.h"
+#include "report/calibration.h"
 #include "sim/declared_times.h"
 #include "sim/names.h"
 
@@ -138,6 +139,13 @@ Json run_json(const RunCommand& command, const SweepSpec& spec, const Plan& plan
           {"provenance", provenance_json(this_process(), backend, {}, command.argv)}};
 }
 
+void put_prediction(const PredictionSource& source, Json& run_facts) {
+  run_facts["predicted_from"] = source.label;
+  run_facts["identity"] =
+      "predicted from " + source.label + ", " + run_facts["identity"].get<std::string>();
+  run_facts["calibration"] = source.run ? calibration_json(*source.run) : Json(nullptr);
+}
+
 }  // namespace
 
 bool is_simulated(const RunCommand& command) {
@@ -145,9 +153,14 @@ bool is_simulated(const RunCommand& command) {
 }
 
 int run_simulated(const RunCommand& command) {
-  SweepSpec spec = load_experiment(command.experiment, command.overrides, command.backend);
+  return run_virtually(
+      command, load_experiment(command.experiment, command.overrides, command.backend), nullptr);
+}
+
+int run_virtually(const RunCommand& command, SweepSpec spec, const PredictionSource* source) {
   const SimSettings settings{.num_ranks = num_ranks_of(command, spec),
-                             .faults = parse_faults(command, num_ranks_of(command, spec))};
+                             .faults = parse_faults(command, num_ranks_of(command, spec)),
+                             .prediction = source};
   check_costs(spec, settings.num_ranks);
   const bool topology_assumed = !spec.topology.declared();
   if (topology_assumed) spec.topology = assumed_topology(spec, settings.num_ranks);
@@ -157,7 +170,9 @@ int run_simulated(const RunCommand& command) {
     fmt::print("{}", plan_table(spec, plan, {.world_size = settings.num_ranks, .memory_bytes = 0}));
     return static_cast<int>(ExitCode::ok);
   }
+  if (source != nullptr && source->run) check_predictable(*source->run, plan, settings.num_ranks);
   Json run_facts = run_json(command, spec, plan);
+  if (source != nullptr) put_prediction(*source, run_facts);
   run_facts["sim"] = sim_json(spec, plan, settings.num_ranks);
   run_facts["sim"]["topology_assumed"] = topology_assumed;
   RunDirectory results = create_results(command, spec, run_facts);

@@ -6,20 +6,34 @@
 #include <vector>
 
 #include "app/gathered_times.h"
+#include "app/prediction_source.h"
 #include "faults/faults.h"
 #include "plan/ladder.h"
 #include "plan/plan.h"
 #include "report/point_record.h"
 #include "report/progress.h"
 #include "report/result_file.h"
+#include "sim/declared_times.h"
 #include "workload/trace_cache.h"
 
 namespace epsweep {
 
 struct SimSettings {
   int num_ranks = 1;
-  std::vector<Fault> faults;  // delays only
+  std::vector<Fault> faults;                     // delays only
+  const PredictionSource* prediction = nullptr;  // whose costs points have; null: declared ones
 };
+
+// Rows, bytes and times of one point, without anything recorded.
+struct SimulatedPoint {
+  PointWorkload workload;
+  GatheredTimes times;
+  ClockReport clock;
+  Distance distance;  // of predicted times
+};
+SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout,
+                              const std::vector<Fault>& faults, TraceCache& traces,
+                              const PredictedCosts& predicted = {});
 
 class SimSweep {
  public:
@@ -32,6 +46,7 @@ class SimSweep {
   PointState end_early(PointRecordInput input, PointState state, const std::string& reason);
   PointRecordInput record_input(const SweepPoint& point) const;
   PointState record_simulated(PointRecordInput input);
+  SimulatedPoint simulated(const PointRecordInput& input, PointSummary& central, Json& prediction);
   PointState record(const PointRecordInput& input);
 
   const SimSettings& settings_;
@@ -41,14 +56,5 @@ class SimSweep {
   TraceCache traces_;
   LadderStops ladder_stops_;
 };
-
-// Rows, bytes and times of one point, without anything recorded.
-struct SimulatedPoint {
-  PointWorkload workload;
-  GatheredTimes times;
-  ClockReport clock;
-};
-SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout,
-                              const std::vector<Fault>& faults, TraceCache& traces);
 
 }  // namespace epsweep

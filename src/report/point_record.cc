@@ -171,13 +171,14 @@ std::optional<ServingMemory> memory_of(const SweepPoint& point) {
 }
 
 void expect_consistent(const PointRecordInput& input) {
-  EPS_EXPECT(!input.reason.empty() || input.state == PointState::measured ||
-                 input.state == PointState::simulated || input.state == PointState::empty,
+  EPS_EXPECT(!input.reason.empty() || input.state == PointState::empty ||
+                 (has_times(input.state) && input.state != PointState::impossible),
              "a point that was not measured needs a reason");
   if (!has_times(input.state)) return;
   EPS_EXPECT(input.timings.has_value() && input.workload.has_value(),
              "a measured point needs its times and its workload");
-  const bool simulated = input.state == PointState::simulated;
+  const bool simulated =
+      input.state == PointState::simulated || input.state == PointState::predicted;
   EPS_EXPECT(simulated || (input.check && input.check->verdict == CheckVerdict::passed),
              "a measured point needs a passed check");
   EPS_EXPECT(!simulated || (input.check && input.check->verdict == CheckVerdict::not_run),

@@ -66,6 +66,7 @@ Json ffn_json(const std::optional<PredictedFfn>& ffn, const PointRecordInput& in
 }  // namespace
 
 Json prediction_json(const PointRecordInput& input) {
+  if (!input.prediction.is_null()) return input.prediction;
   if (!input.ceilings || !input.workload) return nullptr;
   const PointPrediction prediction =
       predict_point(input.point, *input.workload, input.layout, *input.ceilings);

@@ -37,7 +37,8 @@ const std::vector<Axis>& table_axes();
 
 // Foreign load above this share of the host is marked.
 inline constexpr double kForeignLoadLimit = 0.05;
-// "S" simulated, "!" more ranks than cores, "#" shared devices, "~" foreign load: all that hold.
+// "S" simulated, "P" predicted, "!" more ranks than cores, "#" shared devices, "~" foreign load:
+// all that hold.
 std::string row_mark(const Json& record);
 
 // Mark, EP size and load: the first columns of every table.

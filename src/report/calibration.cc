@@ -1,0 +1,257 @@
+#include "report/calibration.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "costs/ffn_work.h"
+#include "report/record_access.h"
+
+namespace epsweep {
+namespace {
+
+constexpr double kSPerUs = 1e-6;
+constexpr const char* kAnyKernel = "declared";  // what a simulation names where nothing is named
+
+double number(const Json& record, const std::string& path) {
+  return find_number(record, path).value_or(0);
+}
+
+// The first axis in which a record is of another kind than the point: "dtype bf16"; empty for none.
+std::string other_kind(const Json& record, const SweepPoint& point) {
+  const Json wanted = sweep_point_json(point);
+  for (const char* key :
+       {"hidden_dim", "expert_io_dim", "ffn_dim", "num_experts", "top_k", "gemms_per_expert"}) {
+    const std::string path = fmt::format("point.model.{}", key);
+    const Json* found = find_value(record, path);
+    if (found == nullptr || *found != wanted["model"][key]) {
+      return "model " + find_text(record, "point.model.name");
+    }
+  }
+  for (const char* key : {"dtype", "exchange_unit", "transport", "grouped_gemm"}) {
+    const std::string found = find_text(record, fmt::format("point.{}", key));
+    if (found != wanted[key] && wanted[key] != kAnyKernel) return fmt::format("{} {}", key, found);
+  }
+  return "";
+}
+
+// Of records with times, those of the point's kind.
+std::vector<const Json*> records_of_kind(const RunData& run, const SweepPoint& point) {
+  std::vector<const Json*> records;
+  std::set<std::string> others;
+  for (const Json& record : run.points) {
+    const std::string state = find_text(record, "state");
+    if (state != "measured" && state != "simulated") continue;
+    const std::string other = other_kind(record, point);
+    if (other.empty()) {
+      records.push_back(&record);
+    } else {
+      others.insert(other);
+    }
+  }
+  if (!records.empty()) return records;
+  if (others.empty()) {
+    throw ConfigError(fmt::format("calibration {}: no point of it has times", run.dir));
+  }
+  const Json wanted = sweep_point_json(point);
+  throw ConfigError(fmt::format(
+      "calibration {} has no point of model {}, dtype {}, exchange_unit {}, transport {} and "
+      "grouped_gemm {}; its points are of {}",
+      run.dir, point.model.name, plain_text(&wanted["dtype"]), plain_text(&wanted["exchange_unit"]),
+      point.transport, point.grouped_gemm,
+      join(std::vector<std::string>(others.begin(), others.end()))));
+}
+
+bool is_contiguous(const Json& record) {
+  return find_text(record, "point.placement") == "contiguous" &&
+         number(record, "point.redundant_slots") == 0 &&
+         find_text(record, "point.mapping") == "packed";
+}
+
+std::optional<FfnSample> ffn_sample(const Json& record) {
+  const Json* layers = find_value(record, "rows_per_expert.per_layer");
+  const Json* times = find_value(record, "ffn_p50_us_of_rank");
+  if (!is_contiguous(record) || layers == nullptr || times == nullptr || times->empty()) {
+    return std::nullopt;
+  }
+  double active = 0, rows = 0, us = 0;
+  for (const Json& layer : *layers) {
+    for (const Json& of_expert : layer) {
+      const auto count = of_expert.get<double>();
+      active += count > 0 ? 1 : 0;
+      rows += count;
+    }
+  }
+  for (const Json& of_rank : *times) us += of_rank.get<double>();
+  const double ranks = number(record, "point.ep_size") * static_cast<double>(layers->size());
+  if (!(active > 0)) return std::nullopt;
+  return FfnSample{.slots = std::max<std::int64_t>(1, std::llround(active / ranks)),
+                   .rows_per_slot = rows / active,
+                   .seconds = us * kSPerUs / static_cast<double>(times->size())};
+}
+
+// Bytes of one exchange of the busiest rank; metadata as if spread evenly.
+ExchangeDemand demand_of(const Json& record, const std::string& stage) {
+  const bool by_rank = find_text(record, "point.exchange_unit") == "rank";
+  const std::string bytes = "bytes." + stage + ".", letter = by_rank ? "b" : "a";
+  const std::string what = by_rank ? "max_d_copies" : "max_remote_rows";
+  const double ranks = number(record, "point.ep_size");
+  const double copies =
+      std::max(number(record, bytes + what + "_sent"), number(record, bytes + what + "_received"));
+  const double metadata = number(record, bytes + "metadata_bytes") /
+                          std::max(1.0, number(record, "point.layers")) * (ranks - 1) /
+                          (ranks * ranks);
+  const double busiest = copies * number(record, bytes + "row_bytes") + metadata;
+  const double remote = number(record, bytes + letter + "_remote_copies");
+  const double leaving = number(record, bytes + letter + "_inter_copies");
+  const double share = remote > 0 ? leaving / remote : 0;
+  const bool leaves = number(record, "bytes.num_domains") > 1;
+  return {.ep_size = static_cast<int>(ranks),
+          .reach = leaves ? Reach::across_domains : Reach::within_domain,
+          .bytes = {.intra = busiest * (1 - share), .inter = busiest * share}};
+}
+
+std::optional<double> transfer_s(const Json& record, const std::string& stage) {
+  auto us = find_number(record, "stages." + stage + ".exchange.transfer_us.p50");
+  if (us) *us *= kSPerUs;
+  return us;
+}
+
+double most_tokens(const Json& record) {
+  const Json* tokens = find_value(record, "tokens_per_rank");
+  double most = 0;
+  if (tokens == nullptr) return most;
+  for (const Json& of_rank : *tokens) most = std::max(most, of_rank.get<double>());
+  return most;
+}
+
+ExchangeModel exchange_model(const std::vector<const Json*>& records, const std::string& stage) {
+  std::vector<ExchangeObservation> observations;
+  for (const Json* record : records) {
+    if (number(*record, "point.ep_size") < 2) continue;
+    if (const auto seconds = transfer_s(*record, stage)) {
+      observations.push_back({demand_of(*record, stage), *seconds});
+    }
+  }
+  return fit_exchange_model(observations);
+}
+
+// Exchanges at EP1 are a rank with itself.
+std::optional<StageLine> line_by_tokens(const std::vector<const Json*>& records, Stage stage) {
+  const bool is_exchange =
+      stage == Stage::count_exchange || stage == Stage::dispatch || stage == Stage::combine;
+  const std::string name(to_string(stage));
+  std::vector<ExchangeSample> samples;
+  for (const Json* record : records) {
+    if (is_exchange && number(*record, "point.ep_size") > 1) continue;
+    auto us = find_number(*record, "stages." + name + ".slowest_us.p50");
+    if (us && *us > 0) {
+      samples.push_back({.remote_bytes = most_tokens(*record), .seconds = *us * kSPerUs});
+    }
+  }
+  return fit_stage(samples);
+}
+
+void put_counts(const std::vector<const Json*>& records, StageCosts& costs) {
+  std::vector<ExchangeSample> samples;
+  for (const Json* record : records) {
+    const auto ep_size = static_cast<int>(number(*record, "point.ep_size"));
+    const auto seconds = transfer_s(*record, "count_exchange");
+    if (ep_size < 2 || !seconds || !(*seconds > 0)) continue;
+    samples.push_back({.remote_bytes = ep_size - 1.0, .seconds = *seconds});
+    costs.narrowest_count =
+        costs.widest_count == 0 ? ep_size : std::min(costs.narrowest_count, ep_size);
+    costs.widest_count = std::max(costs.widest_count, ep_size);
+  }
+  costs.count_by_peers = fit_stage(samples);
+}
+
+// Of the slowest rank of any set of ranks that measured.
+FfnFloor floor_of(const RunData& run, const SweepPoint& point) {
+  std::optional<double> flops, bytes;
+  const Json* sets = find_value(run.run, "ceilings.rates");
+  if (sets == nullptr || !sets->is_array()) return {};
+  const Json wanted = sweep_point_json(point);
+  const std::string gemm = "gemm." + plain_text(&wanted["dtype"]) + ".slowest_flop_per_s";
+  for (const Json& set : *sets) {
+    if (const auto rate = find_number(set, gemm)) flops = std::min(flops.value_or(*rate), *rate);
+    if (const auto rate = find_number(set, "slowest_read_bytes_per_s")) {
+      bytes = std::min(bytes.value_or(*rate), *rate);
+    }
+  }
+  if (!flops || !bytes) return {};
+  const FfnWork one_row = ffn_work(point.model, point.dtype, {1});
+  return {
+      .row_s = static_cast<double>(one_row.flops) / *flops,
+      .slot_s = static_cast<double>(one_row.weight_bytes + one_row.weight_scale_bytes) / *bytes};
+}
+
+}  // namespace
+
+StageCosts calibrated_costs(const RunData& run, const SweepPoint& point) {
+  const std::vector<const Json*> records = records_of_kind(run, point);
+  StageCosts costs;
+  std::vector<FfnSample> samples;
+  for (const Json* record : records) {
+    if (const auto sample = ffn_sample(*record)) samples.push_back(*sample);
+  }
+  costs.ffn = FfnTable(samples, floor_of(run, point));
+  if (costs.ffn.empty()) {
+    throw ConfigError(fmt::format(
+        "calibration {}: no point with contiguous experts and packed groups tells what a rank's "
+        "expert FFN takes",
+        run.dir));
+  }
+  costs.dispatch = exchange_model(records, "dispatch");
+  costs.combine = exchange_model(records, "combine");
+  put_counts(records, costs);
+  for (std::size_t s = 0; s < kNumStages; ++s) {
+    if (static_cast<Stage>(s) == Stage::expert_ffn) continue;
+    costs.by_tokens[s] = line_by_tokens(records, static_cast<Stage>(s));
+  }
+  if (point.ep_size == 1 && !costs.by_tokens[static_cast<std::size_t>(Stage::dispatch)]) {
+    throw ConfigError(fmt::format(
+        "calibration {} has no EP1: what a rank's exchange with itself takes is not known",
+        run.dir));
+  }
+  return costs;
+}
+
+void check_hardware(const RunData& run, const std::string& hardware) {
+  if (hardware.empty()) return;
+  const std::string calibrated = find_text(run.run, "experiment.hardware.name");
+  if (calibrated == hardware) return;
+  throw ConfigError(
+      fmt::format("the experiment is about hardware {}, calibration {} about {} (it ran on '{}')",
+                  hardware, run.dir, calibrated.empty() ? "none that it names" : calibrated,
+                  find_text(run.run, "provenance.device")));
+}
+
+Json calibration_json(const RunData& run) {
+  std::set<int> ep_sizes;
+  std::int64_t crowded = 0;
+  for (const Json& record : run.points) {
+    if (!has_row(record)) continue;
+    ep_sizes.insert(static_cast<int>(number(record, "point.ep_size")));
+    const Json* oversubscribed = find_value(record, "load.oversubscribed");
+    crowded += oversubscribed != nullptr && *oversubscribed == true ? 1 : 0;
+  }
+  const auto text = [&run](const char* path) {
+    const Json* value = find_value(run.run, path);
+    return value == nullptr ? Json(nullptr) : *value;
+  };
+  return {{"dir", run.dir},
+          {"identity", text("identity")},
+          {"backend", text("backend")},
+          {"device", text("provenance.device")},
+          {"plan_checksum", text("plan_checksum")},
+          {"ep_sizes", ep_sizes},
+          {"oversubscribed_points", crowded}};
+}
+
+}  // namespace epsweep

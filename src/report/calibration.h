@@ -1,0 +1,31 @@
+// A run's records as what a prediction is calibrated with.
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "costs/stage_costs.h"
+#include "plan/sweep_point.h"
+#include "report/result_file.h"
+
+namespace epsweep {
+
+// What a point needs of a calibration; throws ConfigError with the one reason where that was not
+// measured. Only points of the same expert layer, dtype, exchange unit, transport and kernel count
+// (a simulation's `declared` stands for any of the last two).
+//   expert_ffn  one sample of each point with contiguous experts: active slots and rows of a slot,
+//               averaged over ranks, and the ranks' mean time. Floor: the run's slowest ceilings.
+//   dispatch, combine  transfer, p50, over the bytes of the busiest rank; those that leave a domain
+//               by the share that the counted copies have
+//   the rest    p50 of the slowest rank, lines over tokens of a rank, or peers (count_exchange)
+// All times are of the aligned regime.
+StageCosts calibrated_costs(const RunData& run, const SweepPoint& point);
+
+// Throws ConfigError for a calibration from other hardware than the experiment names. `hardware`:
+// its name; empty where it names none.
+void check_hardware(const RunData& run, const std::string& hardware);
+
+// Which run it was and what it ran on, for run.json.
+Json calibration_json(const RunData& run);
+
+}  // namespace epsweep
