@@ -1,3 +1,6 @@
+// `predict`: EP sizes that were not run, with costs of elsewhere.
+#include <memory>
+
 #include <fmt/format.h>
 
 #include "app/commands.h"
@@ -6,6 +9,7 @@
 #include "app/sim_run.h"
 #include "base/error.h"
 #include "report/calibration.h"
+#include "report/record_access.h"
 #include "sim/names.h"
 
 namespace epsweep {
@@ -64,6 +68,7 @@ int run(const PredictCommand& command) {
   if (command.hardware.empty()) {
     source.run = read_run(command.calibration);
     source.label = "calibration " + command.calibration;
+    if (find_value(source.run->run, "simulated") != nullptr) source.label += " (simulated itself)";
     check_hardware(*source.run, spec.hardware ? spec.hardware->name : "");
   } else {
     source.label = fmt::format("hardware {} alone, nothing calibrated", spec.hardware->name);

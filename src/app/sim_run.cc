@@ -139,11 +139,20 @@ Json run_json(const RunCommand& command, const SweepSpec& spec, const Plan& plan
           {"provenance", provenance_json(this_process(), backend, {}, command.argv)}};
 }
 
-void put_prediction(const PredictionSource& source, Json& run_facts) {
+// `costs` that are declared here are those of no prediction with a calibration: its own stand
+// there.
+void put_prediction(const PredictionSource& source, const Plan& plan, Json& run_facts) {
   run_facts["predicted_from"] = source.label;
   run_facts["identity"] =
       "predicted from " + source.label + ", " + run_facts["identity"].get<std::string>();
-  run_facts["calibration"] = source.run ? calibration_json(*source.run) : Json(nullptr);
+  run_facts["calibration"] = nullptr;
+  if (!source.run) return;
+  run_facts["calibration"] = calibration_json(*source.run);
+  const auto first = std::ranges::find_if(
+      plan.points, [](const SweepPoint& point) { return !reason_not_to_plan(point); });
+  if (first == plan.points.end()) return;
+  run_facts["calibration"]["costs_of_first_point"] =
+      stage_costs_json(calibrated_costs(*source.run, *first));
 }
 
 }  // namespace
@@ -172,8 +181,13 @@ int run_virtually(const RunCommand& command, SweepSpec spec, const PredictionSou
   }
   if (source != nullptr && source->run) check_predictable(*source->run, plan, settings.num_ranks);
   Json run_facts = run_json(command, spec, plan);
-  if (source != nullptr) put_prediction(*source, run_facts);
   run_facts["sim"] = sim_json(spec, plan, settings.num_ranks);
+  if (source != nullptr) put_prediction(*source, plan, run_facts);
+  if (source != nullptr && source->run) {
+    run_facts["sim"]["note"] =
+        "nothing was measured here: a virtual clock, and stages that cost what `calibration` says";
+    run_facts["sim"]["costs"] = nullptr;
+  }
   run_facts["sim"]["topology_assumed"] = topology_assumed;
   RunDirectory results = create_results(command, spec, run_facts);
   warn_of(plan_notes(plan));

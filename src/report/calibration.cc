@@ -18,6 +18,11 @@ namespace {
 constexpr double kSPerUs = 1e-6;
 constexpr const char* kAnyKernel = "declared";  // what a simulation names where nothing is named
 
+// A constant line grows by nothing: its rate is infinite, which JSON has no number for.
+std::optional<double> finite(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
+}
+
 double number(const Json& record, const std::string& path) {
   return find_number(record, path).value_or(0);
 }
@@ -230,6 +235,35 @@ void check_hardware(const RunData& run, const std::string& hardware) {
       fmt::format("the experiment is about hardware {}, calibration {} about {} (it ran on '{}')",
                   hardware, run.dir, calibrated.empty() ? "none that it names" : calibrated,
                   find_text(run.run, "provenance.device")));
+}
+
+Json stage_costs_json(const StageCosts& costs) {
+  const auto line_json = [](const auto& line) -> Json {
+    if (!line) return nullptr;
+    return {{"fixed_s", line->alpha_s},
+            {"units_per_s", json_or_null(finite(line->beta_bytes_per_s))}};
+  };
+  const auto fabric_json = [](const std::optional<FabricLine>& fabric) -> Json {
+    if (!fabric) return nullptr;
+    return {{"alpha_s", fabric->line.alpha_s},
+            {"beta_bytes_per_s", fabric->line.beta_bytes_per_s},
+            {"ep_sizes", {fabric->narrowest, fabric->widest}}};
+  };
+  Json json = {{"expert_ffn", {{"fixed_s", costs.ffn.fixed_s()}}},
+               {"count_exchange_by_peers", line_json(costs.count_by_peers)},
+               {"by_tokens_of_a_rank", Json::object()}};
+  const std::pair<const char*, const ExchangeModel*> models[] = {{"dispatch", &costs.dispatch},
+                                                                 {"combine", &costs.combine}};
+  for (const auto& [name, model] : models) {
+    json[name] = {{"within_domain", fabric_json(model->within)},
+                  {"across_domains", fabric_json(model->across)}};
+  }
+  for (std::size_t s = 0; s < kNumStages; ++s) {
+    if (!costs.by_tokens[s]) continue;
+    json["by_tokens_of_a_rank"][std::string(to_string(static_cast<Stage>(s)))] =
+        line_json(costs.by_tokens[s]);
+  }
+  return json;
 }
 
 Json calibration_json(const RunData& run) {

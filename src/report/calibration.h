@@ -25,6 +25,9 @@ StageCosts calibrated_costs(const RunData& run, const SweepPoint& point);
 // its name; empty where it names none.
 void check_hardware(const RunData& run, const std::string& hardware);
 
+// Fixed parts, lines and the sizes they were fitted on, for run.json.
+Json stage_costs_json(const StageCosts& costs);
+
 // Which run it was and what it ran on, for run.json.
 Json calibration_json(const RunData& run);
 

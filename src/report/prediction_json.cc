@@ -88,7 +88,13 @@ std::string prediction_formula() {
          "over layers of the slowest rank's max(weight bytes / read ceiling, operations / GEMM "
          "ceiling). measured_us: p50 of the transfer, of expert_ffn p50 of the slowest rank. error "
          "= measured / predicted - 1. limit: within 15 % fabric-limited as modelled, above it "
-         "software- or contention-limited";
+         "software- or contention-limited. Of predicted points instead: from "
+         "which run or hardware file, and by stage and layer what is predicted with the ends of "
+         "its "
+         "interval, [-3, +5] % for each doubling of EP size beyond the calibrated ones in "
+         "exchanges "
+         "and 7 % either way for each doubling of slots or rows in expert_ffn; by the aligned "
+         "times of the calibration; spread between its repeats is not in it";
 }
 
 }  // namespace epsweep
