@@ -12,6 +12,40 @@ struct ColumnSums {
   int count = 0;
 };
 
+double lerp_at(double x, double x0, double y0, double x1, double y1) {
+  return x1 > x0 ? y0 + (y1 - y0) * (x - x0) / (x1 - x0) : y0;
+}
+
+using Curve = std::map<double, double>;  // rows per slot -> seconds
+
+// Inside of what was measured.
+double seconds_at(const Curve& curve, double rows) {
+  const auto above = curve.lower_bound(rows);
+  const auto below = above->first > rows ? std::prev(above) : above;
+  return lerp_at(rows, below->first, below->second, above->first, above->second);
+}
+
+// Every M of any curve, with all curves that were measured around it.
+std::map<double, ColumnSums> columns_of(const std::map<std::int64_t, Curve>& curves) {
+  std::map<double, ColumnSums> columns;
+  for (const auto& [slots, curve] : curves) {
+    for (const auto& [rows, seconds] : curve) columns[rows];
+  }
+  for (auto& [rows, sums] : columns) {
+    for (const auto& [slots, curve] : curves) {
+      if (rows < curve.begin()->first || rows > curve.rbegin()->first) continue;
+      const double n = static_cast<double>(slots), t = seconds_at(curve, rows), w = 1 / (t * t);
+      sums.one += w;
+      sums.n += w * n;
+      sums.nn += w * n * n;
+      sums.t += w * t;
+      sums.nt += w * n * t;
+      ++sums.count;
+    }
+  }
+  return columns;
+}
+
 // Of t = fixed + n * u(M) with a u of its own for every M: u eliminated, then least squares.
 double fit_fixed(const std::map<double, ColumnSums>& columns) {
   double above = 0, below = 0, weight = 0;
@@ -24,27 +58,14 @@ double fit_fixed(const std::map<double, ColumnSums>& columns) {
   return below > 1e-12 * weight ? std::max(0.0, above / below) : 0;
 }
 
-double lerp_at(double x, double x0, double y0, double x1, double y1) {
-  return x1 > x0 ? y0 + (y1 - y0) * (x - x0) / (x1 - x0) : y0;
-}
-
 }  // namespace
 
 FfnTable::FfnTable(std::span<const FfnSample> samples, const FfnFloor& floor) : floor_(floor) {
-  std::map<double, ColumnSums> columns;
   for (const FfnSample& sample : samples) {
     if (sample.slots <= 0 || !(sample.rows_per_slot > 0) || !(sample.seconds > 0)) continue;
-    if (!curves_[sample.slots].emplace(sample.rows_per_slot, sample.seconds).second) continue;
-    const double n = static_cast<double>(sample.slots), t = sample.seconds, w = 1 / (t * t);
-    ColumnSums& sums = columns[sample.rows_per_slot];
-    sums.one += w;
-    sums.n += w * n;
-    sums.nn += w * n * n;
-    sums.t += w * t;
-    sums.nt += w * n * t;
-    ++sums.count;
+    curves_[sample.slots].emplace(sample.rows_per_slot, sample.seconds);
   }
-  fixed_s_ = fit_fixed(columns);
+  fixed_s_ = fit_fixed(columns_of(curves_));
   for (const auto& [slots, curve] : curves_) {
     for (const auto& [rows, seconds] : curve) fixed_s_ = std::min(fixed_s_, seconds);
   }
@@ -66,10 +87,7 @@ FfnTable::SlotTime FfnTable::on_curve(std::int64_t slots, const Curve& curve, do
   if (rows < curve.begin()->first) {
     return {of_slot(curve.begin()->second), FfnBasis::fewer_rows};
   }
-  const auto above = curve.lower_bound(rows);
-  const auto below = above->first > rows ? std::prev(above) : above;
-  return {of_slot(lerp_at(rows, below->first, below->second, above->first, above->second)),
-          FfnBasis::interpolated};
+  return {of_slot(seconds_at(curve, rows)), FfnBasis::interpolated};
 }
 
 // From the curves that were measured around `rows`; where none was, from those that came closest.

@@ -54,8 +54,8 @@ struct FfnForecast {
 //   more rows     u grows like FfnFloor does: the utilisation of the last measured M is held
 //   fewer rows    u of the fewest measured: weights are streamed all the same
 //   other slots   u of the nearest n: fixed + n * u
-// `fixed` is what is left at no slots of all M that were measured at several n, by least squares of
-// relative errors; 0 where none was.
+// `fixed` is what is left at no slots of all M that lie inside of what was measured at several n,
+// by least squares of relative errors; 0 where none does.
 class FfnTable {
  public:
   // Later samples of the same (slots, rows) are left out; samples without slots, rows or time too.

@@ -176,9 +176,28 @@ void put_counts(const std::vector<const Json*>& records, StageCosts& costs) {
   costs.count_by_peers = fit_stage(samples);
 }
 
+struct FloorRates {
+  std::optional<double> flops, bytes;  // by second
+};
+
+// Best that the named source saw, else the vendor's peak.
+FloorRates hardware_rates(const SweepPoint& point) {
+  if (!point.hardware) return {};
+  const bool is_fp8 = point.dtype == DType::fp8 || point.dtype == DType::fp8_block128;
+  const auto best = [&point](std::optional<double> HardwareRates::*rate) {
+    auto value = point.hardware->measured.*rate;
+    if (!value) value = point.hardware->peak.*rate;
+    if (value) *value *= 1e12;
+    return value;
+  };
+  return {.flops = best(is_fp8 ? &HardwareRates::fp8_tflops : &HardwareRates::bf16_tflops),
+          .bytes = best(&HardwareRates::memory_tb_per_s)};
+}
+
 // Of the slowest rank of any set of ranks that measured.
-FfnFloor floor_of(const RunData& run, const SweepPoint& point) {
-  std::optional<double> flops, bytes;
+FloorRates ceiling_rates(const RunData& run, const SweepPoint& point) {
+  FloorRates slowest;
+  auto& [flops, bytes] = slowest;
   const Json* sets = find_value(run.run, "ceilings.rates");
   if (sets == nullptr || !sets->is_array()) return {};
   const Json wanted = sweep_point_json(point);
@@ -189,6 +208,13 @@ FfnFloor floor_of(const RunData& run, const SweepPoint& point) {
       bytes = std::min(bytes.value_or(*rate), *rate);
     }
   }
+  return slowest;
+}
+
+FfnFloor floor_of(const RunData& run, const SweepPoint& point) {
+  FloorRates rates = ceiling_rates(run, point);
+  if (!rates.flops || !rates.bytes) rates = hardware_rates(point);
+  const auto& [flops, bytes] = rates;
   if (!flops || !bytes) return {};
   const FfnWork one_row = ffn_work(point.model, point.dtype, {1});
   return {

@@ -14,7 +14,8 @@ namespace epsweep {
 // measured. Only points of the same expert layer, dtype, exchange unit, transport and kernel count
 // (a simulation's `declared` stands for any of the last two).
 //   expert_ffn  one sample of each point with contiguous experts: active slots and rows of a slot,
-//               averaged over ranks, and the ranks' mean time. Floor: the run's slowest ceilings.
+//               averaged over ranks, and the ranks' mean time. Floor: the run's slowest ceilings,
+//               else the rates of the experiment's hardware.
 //   dispatch, combine  transfer, p50, over the bytes of the busiest rank; those that leave a domain
 //               by the share that the counted copies have
 //   the rest    p50 of the slowest rank, lines over tokens of a rank, or peers (count_exchange)

@@ -29,6 +29,15 @@ TEST(FfnTable, KnowsTheFixedPart) {
   EXPECT_EQ(FfnTable(table_of({4})).fixed_s(), 0);
 }
 
+// As of a load per rank, where wider EP means more rows of fewer slots: 32 and 128 rows of four
+// slots, 64 and 256 of two. Four slots at 64 rows lie between: 20 + 4 * 12 us.
+TEST(FfnTable, FindsTheFixedPartBetweenMeasuredRows) {
+  const FfnTable table(
+      std::vector<FfnSample>{{4, 32, 60e-6}, {4, 128, 84e-6}, {2, 64, 44e-6}, {2, 256, 68e-6}});
+  // At 64 rows t(4) = 68, at 128 rows t(2) = 52: both leave 20 us at no slots.
+  EXPECT_NEAR(table.fixed_s(), 20e-6, 1e-10);
+}
+
 TEST(FfnTable, MeasuredPointsComeOutAsMeasured) {
   const FfnTable table(table_of({4, 8}));
   EXPECT_NEAR(us(table, Rows(4, 8)), 60, 1e-6);
