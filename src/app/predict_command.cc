@@ -8,6 +8,7 @@
 #include "app/prediction_source.h"
 #include "app/sim_run.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "report/calibration.h"
 #include "report/record_access.h"
 #include "sim/names.h"
@@ -69,6 +70,13 @@ int run(const PredictCommand& command) {
     source.run = read_run(command.calibration);
     source.label = "calibration " + command.calibration;
     if (find_value(source.run->run, "simulated") != nullptr) source.label += " (simulated itself)";
+    const Json facts = calibration_json(*source.run);
+    if (facts["oversubscribed_points"] > 0) {
+      log::warn(
+          fmt::format("{}: {} of its points had more ranks than cores: their times are not fit "
+                      "to calibrate with",
+                      source.label, to_json_line(facts["oversubscribed_points"])));
+    }
     check_hardware(*source.run, spec.hardware ? spec.hardware->name : "");
   } else {
     source.label = fmt::format("hardware {} alone, nothing calibrated", spec.hardware->name);

@@ -23,8 +23,20 @@ std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
+// What is no number in a damaged record counts as none.
+double as_number(const Json& value) {
+  return value.is_number() ? value.get<double>() : 0;
+}
+
 double number(const Json& record, const std::string& path) {
   return find_number(record, path).value_or(0);
+}
+
+// 0 where there is none.
+int ep_size_of(const Json& record) {
+  constexpr double kMost = 1e6;
+  const double ep_size = number(record, "point.ep_size");
+  return ep_size >= 1 && ep_size <= kMost ? static_cast<int>(ep_size) : 0;
 }
 
 // The first axis in which a record is of another kind than the point: "dtype bf16"; empty for none.
@@ -51,7 +63,7 @@ std::vector<const Json*> records_of_kind(const RunData& run, const SweepPoint& p
   std::set<std::string> others;
   for (const Json& record : run.points) {
     const std::string state = find_text(record, "state");
-    if (state != "measured" && state != "simulated") continue;
+    if ((state != "measured" && state != "simulated") || ep_size_of(record) == 0) continue;
     const std::string other = other_kind(record, point);
     if (other.empty()) {
       records.push_back(&record);
@@ -87,12 +99,12 @@ std::optional<FfnSample> ffn_sample(const Json& record) {
   double active = 0, rows = 0, us = 0;
   for (const Json& layer : *layers) {
     for (const Json& of_expert : layer) {
-      const auto count = of_expert.get<double>();
+      const auto count = as_number(of_expert);
       active += count > 0 ? 1 : 0;
       rows += count;
     }
   }
-  for (const Json& of_rank : *times) us += of_rank.get<double>();
+  for (const Json& of_rank : *times) us += as_number(of_rank);
   const double ranks = number(record, "point.ep_size") * static_cast<double>(layers->size());
   if (!(active > 0)) return std::nullopt;
   return FfnSample{.slots = std::max<std::int64_t>(1, std::llround(active / ranks)),
@@ -116,7 +128,7 @@ ExchangeDemand demand_of(const Json& record, const std::string& stage) {
   const double leaving = number(record, bytes + letter + "_inter_copies");
   const double share = remote > 0 ? leaving / remote : 0;
   const bool leaves = number(record, "bytes.num_domains") > 1;
-  return {.ep_size = static_cast<int>(ranks),
+  return {.ep_size = ep_size_of(record),
           .reach = leaves ? Reach::across_domains : Reach::within_domain,
           .bytes = {.intra = busiest * (1 - share), .inter = busiest * share}};
 }
@@ -131,7 +143,7 @@ double most_tokens(const Json& record) {
   const Json* tokens = find_value(record, "tokens_per_rank");
   double most = 0;
   if (tokens == nullptr) return most;
-  for (const Json& of_rank : *tokens) most = std::max(most, of_rank.get<double>());
+  for (const Json& of_rank : *tokens) most = std::max(most, as_number(of_rank));
   return most;
 }
 
@@ -165,7 +177,7 @@ std::optional<StageLine> line_by_tokens(const std::vector<const Json*>& records,
 void put_counts(const std::vector<const Json*>& records, StageCosts& costs) {
   std::vector<ExchangeSample> samples;
   for (const Json* record : records) {
-    const auto ep_size = static_cast<int>(number(*record, "point.ep_size"));
+    const int ep_size = ep_size_of(*record);
     const auto seconds = transfer_s(*record, "count_exchange");
     if (ep_size < 2 || !seconds || !(*seconds > 0)) continue;
     samples.push_back({.remote_bytes = ep_size - 1.0, .seconds = *seconds});
@@ -297,7 +309,7 @@ Json calibration_json(const RunData& run) {
   std::int64_t crowded = 0;
   for (const Json& record : run.points) {
     if (!has_row(record)) continue;
-    ep_sizes.insert(static_cast<int>(number(record, "point.ep_size")));
+    ep_sizes.insert(ep_size_of(record));
     const Json* oversubscribed = find_value(record, "load.oversubscribed");
     crowded += oversubscribed != nullptr && *oversubscribed == true ? 1 : 0;
   }

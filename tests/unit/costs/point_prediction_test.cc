@@ -101,5 +101,25 @@ TEST(PointPrediction, NothingIsGuessed) {
   EXPECT_FALSE(predict_point(sample_point(), at_home, sample_layout(), sample_ceilings()).dispatch);
 }
 
+// Four ranks with a token each, all for rank 0's expert: it receives three rows, nobody sends more
+// than one. The others' experts have nothing to do.
+TEST(PointWorkload, KnowsTheBusiestRankOfEveryLayer) {
+  SweepPoint point = sample_point();
+  point.ep_size = point.model.num_experts = 4;
+  point.model.top_k = point.layers = 1;
+  point.routing.distribution = "uniform";
+  point.placement = "contiguous";
+  point.concurrency = {ConcurrencyMode::fixed_global, 4, {}};
+  const Trace trace{.num_tokens = 4, .top_k = 1, .num_experts = 4, .experts = {0, 0, 0, 0}};
+  PointWorkloadSum sum(point);
+  sum.add_layer(trace, make_placement("contiguous", {.num_experts = 4, .ep_size = 4}));
+  const PointWorkload work = sum.finish();
+  EXPECT_EQ(work.busiest_a_rows, (std::vector<std::int64_t>{3}));
+  EXPECT_EQ(work.busiest_d_copies, (std::vector<std::int64_t>{3}));
+  ASSERT_EQ(work.ffn_per_layer.size(), 1U);
+  EXPECT_EQ(work.ffn_per_layer[0][0].routed_rows, 4);
+  EXPECT_EQ(work.ffn_per_layer[0][1].weight_bytes, 0);
+}
+
 }  // namespace
 }  // namespace epsweep
