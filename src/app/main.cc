@@ -113,6 +113,9 @@ struct CommandLine {
     add_experiment(sub, predict.experiment, predict.overrides);
     CLI::Option* calibration = sub.add_option("--calibration", predict.calibration,
                                               "Directory of a run whose times costs come from");
+    sub.add_option("--ffn-calibration", predict.ffn_calibration,
+                   "Directory of a run with more expert FFNs: same widths, any number of experts")
+        ->needs(calibration);
     sub.add_option("--hardware", predict.hardware,
                    "Name or path of a hardware file: rates of its own, nothing calibrated")
         ->excludes(calibration);

@@ -67,17 +67,22 @@ int run(const PredictCommand& command) {
   }
   PredictionSource source;
   if (command.hardware.empty()) {
-    source.run = read_run(command.calibration);
+    source.calibration = Calibration{read_run(command.calibration), std::nullopt};
+    if (!command.ffn_calibration.empty()) {
+      source.calibration->ffn = read_run(command.ffn_calibration);
+    }
     source.label = "calibration " + command.calibration;
-    if (find_value(source.run->run, "simulated") != nullptr) source.label += " (simulated itself)";
-    const Json facts = calibration_json(*source.run);
+    if (find_value(source.calibration->run.run, "simulated") != nullptr)
+      source.label += " (simulated itself)";
+    if (source.calibration->ffn) source.label += ", FFN of " + command.ffn_calibration;
+    const Json facts = calibration_json(*source.calibration);
     if (facts["oversubscribed_points"] > 0) {
       log::warn(
           fmt::format("{}: {} of its points had more ranks than cores: their times are not fit "
                       "to calibrate with",
                       source.label, to_json_line(facts["oversubscribed_points"])));
     }
-    check_hardware(*source.run, spec.hardware ? spec.hardware->name : "");
+    check_hardware(*source.calibration, spec.hardware ? spec.hardware->name : "");
   } else {
     source.label = fmt::format("hardware {} alone, nothing calibrated", spec.hardware->name);
     spec.sim = std::make_shared<const SimCosts>(costs_of(*spec.hardware, spec));

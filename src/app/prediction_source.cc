@@ -2,7 +2,6 @@
 
 #include "app/experiment.h"
 #include "base/error.h"
-#include "report/calibration.h"
 
 namespace epsweep {
 namespace {
@@ -40,7 +39,7 @@ std::optional<double> layer_us(const PointSummary* summary) {
 
 }  // namespace
 
-void check_predictable(const RunData& calibration, const Plan& plan, int num_ranks) {
+void check_predictable(const Calibration& calibration, const Plan& plan, int num_ranks) {
   for (const SweepPoint& point : plan.points) {
     if (reason_not_to_plan(point) || point.ep_size > num_ranks) continue;
     const StageCosts costs = calibrated_costs(calibration, point);
@@ -58,7 +57,7 @@ Json predicted_json(const PredictionSource& source, const PredictedSummaries& su
         {"low_us", json_or_null(us_of(summaries.low, stage))},
         {"high_us", json_or_null(us_of(summaries.high, stage))}};
   }
-  const bool calibrated = source.run.has_value();
+  const bool calibrated = source.calibration.has_value();
   return {{"from", source.label},
           {"layer",
            {{"predicted_us", json_or_null(layer_us(summaries.central))},

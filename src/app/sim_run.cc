@@ -146,13 +146,13 @@ void put_prediction(const PredictionSource& source, const Plan& plan, Json& run_
   run_facts["identity"] =
       "predicted from " + source.label + ", " + run_facts["identity"].get<std::string>();
   run_facts["calibration"] = nullptr;
-  if (!source.run) return;
-  run_facts["calibration"] = calibration_json(*source.run);
+  if (!source.calibration) return;
+  run_facts["calibration"] = calibration_json(*source.calibration);
   const auto first = std::ranges::find_if(
       plan.points, [](const SweepPoint& point) { return !reason_not_to_plan(point); });
   if (first == plan.points.end()) return;
   run_facts["calibration"]["costs_of_first_point"] =
-      stage_costs_json(calibrated_costs(*source.run, *first));
+      stage_costs_json(calibrated_costs(*source.calibration, *first));
 }
 
 }  // namespace
@@ -179,11 +179,12 @@ int run_virtually(const RunCommand& command, SweepSpec spec, const PredictionSou
     fmt::print("{}", plan_table(spec, plan, {.world_size = settings.num_ranks, .memory_bytes = 0}));
     return static_cast<int>(ExitCode::ok);
   }
-  if (source != nullptr && source->run) check_predictable(*source->run, plan, settings.num_ranks);
+  if (source != nullptr && source->calibration)
+    check_predictable(*source->calibration, plan, settings.num_ranks);
   Json run_facts = run_json(command, spec, plan);
   run_facts["sim"] = sim_json(spec, plan, settings.num_ranks);
   if (source != nullptr) put_prediction(*source, plan, run_facts);
-  if (source != nullptr && source->run) {
+  if (source != nullptr && source->calibration) {
     run_facts["sim"]["note"] =
         "nothing was measured here: a virtual clock, and stages that cost what `calibration` says";
     run_facts["sim"]["costs"] = nullptr;

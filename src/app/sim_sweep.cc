@@ -230,8 +230,9 @@ PointRecordInput SimSweep::record_input(const SweepPoint& point) const {
 SimulatedPoint SimSweep::simulated(const PointRecordInput& input, PointSummary& central,
                                    Json& prediction) {
   const PredictionSource* source = settings_.prediction;
-  const bool calibrated = source != nullptr && source->run.has_value();
-  const StageCosts costs = calibrated ? calibrated_costs(*source->run, input.point) : StageCosts{};
+  const bool calibrated = source != nullptr && source->calibration.has_value();
+  const StageCosts costs =
+      calibrated ? calibrated_costs(*source->calibration, input.point) : StageCosts{};
   const auto at = [&](Bound bound) {
     return simulate_point(input.point, input.layout, settings_.faults, traces_,
                           {.costs = calibrated ? &costs : nullptr, .bound = bound});

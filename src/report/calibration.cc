@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "costs/ffn_work.h"
+#include "report/calibration_records.h"
 #include "report/record_access.h"
 
 namespace epsweep {
@@ -23,34 +24,23 @@ std::optional<double> finite(double value) {
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-// What is no number in a damaged record counts as none.
-double as_number(const Json& value) {
-  return value.is_number() ? value.get<double>() : 0;
-}
-
-double number(const Json& record, const std::string& path) {
-  return find_number(record, path).value_or(0);
-}
-
-// 0 where there is none.
-int ep_size_of(const Json& record) {
-  constexpr double kMost = 1e6;
-  const double ep_size = number(record, "point.ep_size");
-  return ep_size >= 1 && ep_size <= kMost ? static_cast<int>(ep_size) : 0;
-}
-
 // The first axis in which a record is of another kind than the point: "dtype bf16"; empty for none.
-std::string other_kind(const Json& record, const SweepPoint& point) {
+using Keys = std::vector<std::string>;
+const Keys kLayerWidths = {"hidden_dim",  "expert_io_dim", "ffn_dim",
+                           "num_experts", "top_k",         "gemms_per_expert"};
+const Keys kExpertWidths = {"expert_io_dim", "ffn_dim", "gemms_per_expert"};
+
+std::string other_kind(const Json& record, const SweepPoint& point, const Keys& widths,
+                       const Keys& axes) {
   const Json wanted = sweep_point_json(point);
-  for (const char* key :
-       {"hidden_dim", "expert_io_dim", "ffn_dim", "num_experts", "top_k", "gemms_per_expert"}) {
+  for (const std::string& key : widths) {
     const std::string path = fmt::format("point.model.{}", key);
     const Json* found = find_value(record, path);
     if (found == nullptr || *found != wanted["model"][key]) {
       return "model " + find_text(record, "point.model.name");
     }
   }
-  for (const char* key : {"dtype", "exchange_unit", "transport", "grouped_gemm"}) {
+  for (const std::string& key : axes) {
     const std::string found = find_text(record, fmt::format("point.{}", key));
     if (found != wanted[key] && wanted[key] != kAnyKernel) return fmt::format("{} {}", key, found);
   }
@@ -64,7 +54,8 @@ std::vector<const Json*> records_of_kind(const RunData& run, const SweepPoint& p
   for (const Json& record : run.points) {
     const std::string state = find_text(record, "state");
     if ((state != "measured" && state != "simulated") || ep_size_of(record) == 0) continue;
-    const std::string other = other_kind(record, point);
+    const std::string other = other_kind(record, point, kLayerWidths,
+                                         {"dtype", "exchange_unit", "transport", "grouped_gemm"});
     if (other.empty()) {
       records.push_back(&record);
     } else {
@@ -84,73 +75,24 @@ std::vector<const Json*> records_of_kind(const RunData& run, const SweepPoint& p
       join(std::vector<std::string>(others.begin(), others.end()))));
 }
 
-bool is_contiguous(const Json& record) {
-  return find_text(record, "point.placement") == "contiguous" &&
-         number(record, "point.redundant_slots") == 0 &&
-         find_text(record, "point.mapping") == "packed";
-}
-
-std::optional<FfnSample> ffn_sample(const Json& record) {
-  const Json* layers = find_value(record, "rows_per_expert.per_layer");
-  const Json* times = find_value(record, "ffn_p50_us_of_rank");
-  if (!is_contiguous(record) || layers == nullptr || times == nullptr || times->empty()) {
-    return std::nullopt;
+// Those whose experts are the point's, however many.
+std::vector<const Json*> records_of_ffn(const RunData& run, const SweepPoint& point) {
+  std::vector<const Json*> records;
+  for (const Json& record : run.points) {
+    if (!has_row(record) || is_predicted(record) || ep_size_of(record) == 0) continue;
+    if (!other_kind(record, point, kExpertWidths, {"dtype", "grouped_gemm"}).empty()) continue;
+    records.push_back(&record);
   }
-  double active = 0, rows = 0, us = 0;
-  for (const Json& layer : *layers) {
-    for (const Json& of_expert : layer) {
-      const auto count = as_number(of_expert);
-      active += count > 0 ? 1 : 0;
-      rows += count;
-    }
-  }
-  for (const Json& of_rank : *times) us += as_number(of_rank);
-  const double ranks = number(record, "point.ep_size") * static_cast<double>(layers->size());
-  if (!(active > 0)) return std::nullopt;
-  return FfnSample{.slots = std::max<std::int64_t>(1, std::llround(active / ranks)),
-                   .rows_per_slot = rows / active,
-                   .seconds = us * kSPerUs / static_cast<double>(times->size())};
-}
-
-// Bytes of one exchange of the busiest rank; metadata as if spread evenly.
-ExchangeDemand demand_of(const Json& record, const std::string& stage) {
-  const bool by_rank = find_text(record, "point.exchange_unit") == "rank";
-  const std::string bytes = "bytes." + stage + ".", letter = by_rank ? "b" : "a";
-  const std::string what = by_rank ? "max_d_copies" : "max_remote_rows";
-  const double ranks = number(record, "point.ep_size");
-  const double copies =
-      std::max(number(record, bytes + what + "_sent"), number(record, bytes + what + "_received"));
-  const double metadata = number(record, bytes + "metadata_bytes") /
-                          std::max(1.0, number(record, "point.layers")) * (ranks - 1) /
-                          (ranks * ranks);
-  const double busiest = copies * number(record, bytes + "row_bytes") + metadata;
-  const double remote = number(record, bytes + letter + "_remote_copies");
-  const double leaving = number(record, bytes + letter + "_inter_copies");
-  const double share = remote > 0 ? leaving / remote : 0;
-  const bool leaves = number(record, "bytes.num_domains") > 1;
-  return {.ep_size = ep_size_of(record),
-          .reach = leaves ? Reach::across_domains : Reach::within_domain,
-          .bytes = {.intra = busiest * (1 - share), .inter = busiest * share}};
-}
-
-std::optional<double> transfer_s(const Json& record, const std::string& stage) {
-  auto us = find_number(record, "stages." + stage + ".exchange.transfer_us.p50");
-  if (us) *us *= kSPerUs;
-  return us;
-}
-
-double most_tokens(const Json& record) {
-  const Json* tokens = find_value(record, "tokens_per_rank");
-  double most = 0;
-  if (tokens == nullptr) return most;
-  for (const Json& of_rank : *tokens) most = std::max(most, as_number(of_rank));
-  return most;
+  if (!records.empty()) return records;
+  throw ConfigError(fmt::format(
+      "FFN calibration {} has no point with experts of {} x {}, the same dtype and grouped_gemm {}",
+      run.dir, point.model.expert_io_dim, point.model.ffn_dim, point.grouped_gemm));
 }
 
 ExchangeModel exchange_model(const std::vector<const Json*>& records, const std::string& stage) {
   std::vector<ExchangeObservation> observations;
   for (const Json* record : records) {
-    if (number(*record, "point.ep_size") < 2) continue;
+    if (ep_size_of(*record) < 2) continue;
     if (const auto seconds = transfer_s(*record, stage)) {
       observations.push_back({demand_of(*record, stage), *seconds});
     }
@@ -165,7 +107,7 @@ std::optional<StageLine> line_by_tokens(const std::vector<const Json*>& records,
   const std::string name(to_string(stage));
   std::vector<ExchangeSample> samples;
   for (const Json* record : records) {
-    if (is_exchange && number(*record, "point.ep_size") > 1) continue;
+    if (is_exchange && ep_size_of(*record) > 1) continue;
     auto us = find_number(*record, "stages." + name + ".slowest_us.p50");
     if (us && *us > 0) {
       samples.push_back({.remote_bytes = most_tokens(*record), .seconds = *us * kSPerUs});
@@ -236,13 +178,19 @@ FfnFloor floor_of(const RunData& run, const SweepPoint& point) {
 
 }  // namespace
 
-StageCosts calibrated_costs(const RunData& run, const SweepPoint& point) {
+StageCosts calibrated_costs(const Calibration& calibration, const SweepPoint& point) {
+  const RunData& run = calibration.run;
   const std::vector<const Json*> records = records_of_kind(run, point);
   StageCosts costs;
   std::vector<FfnSample> samples;
-  for (const Json* record : records) {
-    if (const auto sample = ffn_sample(*record)) samples.push_back(*sample);
-  }
+  const auto add_samples = [&samples](const std::vector<const Json*>& measured) {
+    for (const Json* record : measured) {
+      if (const auto sample = ffn_sample(*record)) samples.push_back(*sample);
+    }
+  };
+  // The other run's first: of equal samples the table keeps the first, and those are for the FFN.
+  if (calibration.ffn) add_samples(records_of_ffn(*calibration.ffn, point));
+  add_samples(records);
   costs.ffn = FfnTable(samples, floor_of(run, point));
   if (costs.ffn.empty()) {
     throw ConfigError(fmt::format(
@@ -265,14 +213,20 @@ StageCosts calibrated_costs(const RunData& run, const SweepPoint& point) {
   return costs;
 }
 
-void check_hardware(const RunData& run, const std::string& hardware) {
+void check_hardware(const Calibration& calibration, const std::string& hardware) {
+  const RunData& run = calibration.run;
+  const auto device_of = [](const RunData& of) { return find_text(of.run, "provenance.device"); };
+  if (calibration.ffn && device_of(*calibration.ffn) != device_of(run)) {
+    throw ConfigError(fmt::format("calibration {} ran on '{}', FFN calibration {} on '{}'", run.dir,
+                                  device_of(run), calibration.ffn->dir,
+                                  device_of(*calibration.ffn)));
+  }
   if (hardware.empty()) return;
   const std::string calibrated = find_text(run.run, "experiment.hardware.name");
   if (calibrated == hardware) return;
-  throw ConfigError(
-      fmt::format("the experiment is about hardware {}, calibration {} about {} (it ran on '{}')",
-                  hardware, run.dir, calibrated.empty() ? "none that it names" : calibrated,
-                  find_text(run.run, "provenance.device")));
+  throw ConfigError(fmt::format(
+      "the experiment is about hardware {}, calibration {} about {} (it ran on '{}')", hardware,
+      run.dir, calibrated.empty() ? "none that it names" : calibrated, device_of(run)));
 }
 
 Json stage_costs_json(const StageCosts& costs) {
@@ -304,7 +258,8 @@ Json stage_costs_json(const StageCosts& costs) {
   return json;
 }
 
-Json calibration_json(const RunData& run) {
+Json calibration_json(const Calibration& calibration) {
+  const RunData& run = calibration.run;
   std::set<int> ep_sizes;
   std::int64_t crowded = 0;
   for (const Json& record : run.points) {
@@ -322,6 +277,7 @@ Json calibration_json(const RunData& run) {
           {"backend", text("backend")},
           {"device", text("provenance.device")},
           {"plan_checksum", text("plan_checksum")},
+          {"ffn_dir", calibration.ffn ? Json(calibration.ffn->dir) : Json(nullptr)},
           {"ep_sizes", ep_sizes},
           {"oversubscribed_points", crowded}};
 }

@@ -126,6 +126,27 @@ TEST_F(Calibrated, WhatWasNotCalibratedIsRefused) {
   expect_refused(predict({"ep_sizes: [1]", kTopology}, "--ranks 2"), "has no EP1");
 }
 
+// What a rank of EP32 computes, one expert with 8 or 32 rows, comes from a run of just that at EP1.
+TEST_F(Calibrated, ExpertFfnsOfOneRankFillTheTable) {
+  const std::string ffn =
+      experiment({"ep_sizes: [1]", "concurrency: {fixed_global: [8, 64]}", kSim,
+                  "model: {name: shard, hidden_dim: 64, ffn_dim: 32, num_experts: 1, top_k: 1, "
+                  "num_moe_layers: 1}"});
+  ASSERT_EQ(
+      run_program("run " + dir.write("ffn.yaml", ffn) + " --backend sim --out " + dir.path("ffn"))
+          .exit_code,
+      0);
+  const ProgramResult result =
+      predict({"ep_sizes: [32]", kTopology}, "--ffn-calibration " + dir.path("ffn"));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_THAT(result.out, HasSubstr(", FFN of " + dir.path("ffn")));
+  for (const Json& record : records_of(dir.path("out"))) {
+    EXPECT_EQ(record["prediction"]["ffn_basis"], "inside the table");
+    EXPECT_EQ(record["prediction"]["ffn_doublings"], 0.0);
+    EXPECT_NEAR(p50(record, "expert_ffn"), 10 + 12.288, 1e-6);
+  }
+}
+
 // A prediction tells nothing that its calibration did not.
 TEST_F(Calibrated, PredictionsCalibrateNothing) {
   ASSERT_EQ(predict({"ep_sizes: [16]", kTopology}).exit_code, 0);

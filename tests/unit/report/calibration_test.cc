@@ -10,7 +10,7 @@ namespace {
 
 // EP2 and EP4, every stage 10 us on every rank; the busiest rank sends 4 rows of 32 bytes, in
 // groups of `domains` domains a half of them out of its own.
-RunData calibration(int domains) {
+Calibration calibration(int domains) {
   RunData run{.dir = "cal", .run = {{"provenance", {{"device", "a GPU"}}}}, .points = {}};
   for (const int ep_size : {2, 4}) {
     Json record = make_point_record(measured_input(sample_point(ep_size, 8)));
@@ -22,7 +22,7 @@ RunData calibration(int domains) {
     record["bytes"]["num_domains"] = domains;
     run.points.push_back(record);
   }
-  return run;
+  return {.run = std::move(run), .ffn = std::nullopt};
 }
 
 // 8 experts of two rows: 4 and 2 slots of a rank. 10 us both: all of it is fixed.
@@ -48,7 +48,7 @@ TEST(Calibration, KnowsWhatLeftTheDomain) {
 }
 
 TEST(Calibration, RefusesWhatItIsNotOf) {
-  const RunData run = calibration(1);
+  const Calibration run = calibration(1);
   SweepPoint other = sample_point(8, 8);
   other.model.hidden_dim = 32;
   EXPECT_THROW(calibrated_costs(run, other), ConfigError);
@@ -60,16 +60,36 @@ TEST(Calibration, RefusesWhatItIsNotOf) {
   EXPECT_THROW(calibrated_costs(run, sample_point(1, 8)), ConfigError);  // no EP1
   EXPECT_THROW(check_hardware(run, "h200"), ConfigError);
   EXPECT_NO_THROW(check_hardware(run, ""));
-  RunData failed = run;
-  for (Json& record : failed.points) record["state"] = "impossible";
+  Calibration failed = run;
+  for (Json& record : failed.run.points) record["state"] = "impossible";
   EXPECT_THROW(calibrated_costs(failed, sample_point(8, 8)), ConfigError);
+}
+
+// One expert of the same widths with 16 rows at EP1, as a rank of EP8 has: 8 us.
+TEST(Calibration, TakesMoreExpertFfns) {
+  Calibration both = calibration(1);
+  SweepPoint one = sample_point(1, 16);
+  one.model.num_experts = one.model.top_k = 1;
+  PointRecordInput input = measured_input(one, 8e-6);
+  input.workload->rows_per_expert = {{16}};
+  both.ffn = RunData{.dir = "ffn", .run = both.run.run, .points = {make_point_record(input)}};
+  const StageCosts costs = calibrated_costs(both, sample_point(8, 8));
+  const auto forecast = costs.ffn.forecast(std::vector<std::int64_t>{16});
+  EXPECT_NEAR(forecast->time.seconds, 8e-6, 1e-11);
+  EXPECT_EQ(forecast->basis, FfnBasis::interpolated);
+  EXPECT_EQ(calibration_json(both)["ffn_dir"], "ffn");
+  EXPECT_NO_THROW(check_hardware(both, ""));
+  both.ffn->run["provenance"]["device"] = "another";
+  EXPECT_THROW(check_hardware(both, ""), ConfigError);
+  both.ffn->points[0]["point"]["model"]["ffn_dim"] = 9;
+  EXPECT_THROW(calibrated_costs(both, sample_point(8, 8)), ConfigError);
 }
 
 // Whatever a damaged record has in place of its numbers.
 TEST(Calibration, DamagedRecordsAreNoCrash) {
-  RunData run = calibration(1);
-  run.points[0]["point"]["ep_size"] = 1e300;
-  run.points[1]["rows_per_expert"]["per_layer"] = {{"a", nullptr}};
+  Calibration run = calibration(1);
+  run.run.points[0]["point"]["ep_size"] = 1e300;
+  run.run.points[1]["rows_per_expert"]["per_layer"] = {{"a", nullptr}};
   EXPECT_THROW(calibrated_costs(run, sample_point(8, 8)), ConfigError);
   EXPECT_EQ(calibration_json(run)["device"], "a GPU");
 }
