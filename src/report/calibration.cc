@@ -215,7 +215,13 @@ StageCosts calibrated_costs(const Calibration& calibration, const SweepPoint& po
 
 void check_hardware(const Calibration& calibration, const std::string& hardware) {
   const RunData& run = calibration.run;
-  const auto device_of = [](const RunData& of) { return find_text(of.run, "provenance.device"); };
+  // A rank that has more of its machine computes faster: threads are part of what it ran on.
+  const auto device_of = [](const RunData& of) {
+    const Json* threads = find_value(of.run, "threads_per_rank");
+    const std::string device = find_text(of.run, "provenance.device");
+    return threads == nullptr ? device
+                              : fmt::format("{}, {} threads a rank", device, plain_text(threads));
+  };
   if (calibration.ffn && device_of(*calibration.ffn) != device_of(run)) {
     throw ConfigError(fmt::format("calibration {} ran on '{}', FFN calibration {} on '{}'", run.dir,
                                   device_of(run), calibration.ffn->dir,

@@ -79,6 +79,10 @@ TEST(Calibration, TakesMoreExpertFfns) {
   EXPECT_EQ(forecast->basis, FfnBasis::interpolated);
   EXPECT_EQ(calibration_json(both)["ffn_dir"], "ffn");
   EXPECT_NO_THROW(check_hardware(both, ""));
+  both.ffn->run["threads_per_rank"] = 2;
+  EXPECT_THROW(check_hardware(both, ""), ConfigError);
+  both.run.run["threads_per_rank"] = 2;
+  EXPECT_NO_THROW(check_hardware(both, ""));
   both.ffn->run["provenance"]["device"] = "another";
   EXPECT_THROW(check_hardware(both, ""), ConfigError);
   both.ffn->points[0]["point"]["model"]["ffn_dim"] = 9;
