@@ -82,16 +82,18 @@ FfnTable::SlotTime FfnTable::on_curve(std::int64_t slots, const Curve& curve, do
   };
   const auto last = std::prev(curve.end());
   if (rows > last->first) {
-    return {of_slot(last->second) * floor_s(rows) / floor_s(last->first), FfnBasis::more_rows};
+    return {of_slot(last->second) * floor_s(rows) / floor_s(last->first), FfnBasis::more_rows,
+            doublings_outside(rows, 0, last->first)};
   }
   if (rows < curve.begin()->first) {
-    return {of_slot(curve.begin()->second), FfnBasis::fewer_rows};
+    return {of_slot(curve.begin()->second), FfnBasis::fewer_rows, 0};
   }
-  return {of_slot(seconds_at(curve, rows)), FfnBasis::interpolated};
+  return {of_slot(seconds_at(curve, rows)), FfnBasis::interpolated, 0};
 }
 
 // From the curves that were measured around `rows`; where none was, from those that came closest.
 FfnTable::SlotTime FfnTable::slot_s(std::int64_t slots, double rows) const {
+  const auto number = [](std::int64_t value) { return static_cast<double>(value); };
   const auto distance = [rows](const Curve& curve) {
     return doublings_outside(rows, curve.begin()->first, curve.rbegin()->first);
   };
@@ -107,24 +109,17 @@ FfnTable::SlotTime FfnTable::slot_s(std::int64_t slots, double rows) const {
     const auto& [n, curve] = fewer != curves_.end() ? *fewer : *more;
     SlotTime time = on_curve(n, curve, rows);
     time.basis = std::max(time.basis, FfnBasis::other_slots);
+    time.doublings =
+        std::max(time.doublings, doublings_outside(number(slots), number(n), number(n)));
     return time;
   }
   // t is linear in n between neighbours.
   const SlotTime low = on_curve(fewer->first, fewer->second, rows);
   const SlotTime high = on_curve(more->first, more->second, rows);
-  const auto n = [](std::int64_t value) { return static_cast<double>(value); };
-  const double all_s = lerp_at(n(slots), n(fewer->first), low.seconds * n(fewer->first),
-                               n(more->first), high.seconds * n(more->first));
-  return {all_s / n(slots), std::max(low.basis, high.basis)};
-}
-
-double FfnTable::doublings(std::int64_t slots, std::int64_t most_rows) const {
-  double last_rows = 0;
-  for (const auto& [n, curve] : curves_) last_rows = std::max(last_rows, curve.rbegin()->first);
-  return std::max(
-      doublings_outside(static_cast<double>(slots), static_cast<double>(curves_.begin()->first),
-                        static_cast<double>(curves_.rbegin()->first)),
-      doublings_outside(static_cast<double>(most_rows), 0, last_rows));
+  const double n0 = number(fewer->first), n1 = number(more->first);
+  const double all_s = lerp_at(number(slots), n0, low.seconds * n0, n1, high.seconds * n1);
+  return {all_s / number(slots), std::max(low.basis, high.basis),
+          std::max(low.doublings, high.doublings)};
 }
 
 std::optional<FfnForecast> FfnTable::forecast(std::span<const std::int64_t> rows_per_slot) const {
@@ -133,7 +128,7 @@ std::optional<FfnForecast> FfnTable::forecast(std::span<const std::int64_t> rows
       std::ranges::count_if(rows_per_slot, [](std::int64_t rows) { return rows > 0; });
   if (active == 0) return FfnForecast{};
   FfnForecast forecast;
-  double seconds = fixed_s_;
+  double seconds = fixed_s_, doublings = 0;
   std::map<std::int64_t, SlotTime> known;  // many slots have the same few counts
   for (const std::int64_t rows : rows_per_slot) {
     if (rows == 0) continue;
@@ -141,8 +136,9 @@ std::optional<FfnForecast> FfnTable::forecast(std::span<const std::int64_t> rows
     if (is_new) found->second = slot_s(active, static_cast<double>(rows));
     seconds += found->second.seconds;
     forecast.basis = std::max(forecast.basis, found->second.basis);
+    doublings = std::max(doublings, found->second.doublings);
   }
-  forecast.time = forecast_of(seconds, doublings(active, known.rbegin()->first), kFfnError);
+  forecast.time = forecast_of(seconds, doublings, kFfnError);
   return forecast;
 }
 

@@ -72,11 +72,11 @@ class FfnTable {
   struct SlotTime {
     double seconds = 0;
     FfnBasis basis = FfnBasis::interpolated;
+    double doublings = 0;  // from the samples it is taken from
   };
   SlotTime slot_s(std::int64_t slots, double rows) const;
   SlotTime on_curve(std::int64_t slots, const Curve& curve, double rows) const;
   double floor_s(double rows) const;
-  double doublings(std::int64_t slots, std::int64_t most_rows) const;
 
   FfnFloor floor_;
   std::map<std::int64_t, Curve> curves_;  // by slots

@@ -176,6 +176,14 @@ FfnFloor floor_of(const RunData& run, const SweepPoint& point) {
       .slot_s = static_cast<double>(one_row.weight_bytes + one_row.weight_scale_bytes) / *bytes};
 }
 
+// Points that ran with more ranks than cores.
+std::int64_t num_oversubscribed(const RunData& run) {
+  return std::ranges::count_if(run.points, [](const Json& record) {
+    const Json* oversubscribed = find_value(record, "load.oversubscribed");
+    return has_row(record) && oversubscribed != nullptr && *oversubscribed == true;
+  });
+}
+
 }  // namespace
 
 StageCosts calibrated_costs(const Calibration& calibration, const SweepPoint& point) {
@@ -215,10 +223,11 @@ StageCosts calibrated_costs(const Calibration& calibration, const SweepPoint& po
 
 void check_hardware(const Calibration& calibration, const std::string& hardware) {
   const RunData& run = calibration.run;
-  // A rank that has more of its machine computes faster: threads are part of what it ran on.
+  // A rank that has more of its machine computes faster: its share is part of what it ran on.
   const auto device_of = [](const RunData& of) {
     const Json* threads = find_value(of.run, "threads_per_rank");
-    const std::string device = find_text(of.run, "provenance.device");
+    std::string device = find_text(of.run, "provenance.device");
+    if (num_oversubscribed(of) > 0) device += ", more ranks than cores";
     return threads == nullptr ? device
                               : fmt::format("{}, {} threads a rank", device, plain_text(threads));
   };
@@ -267,12 +276,9 @@ Json stage_costs_json(const StageCosts& costs) {
 Json calibration_json(const Calibration& calibration) {
   const RunData& run = calibration.run;
   std::set<int> ep_sizes;
-  std::int64_t crowded = 0;
   for (const Json& record : run.points) {
     if (!has_row(record)) continue;
     ep_sizes.insert(ep_size_of(record));
-    const Json* oversubscribed = find_value(record, "load.oversubscribed");
-    crowded += oversubscribed != nullptr && *oversubscribed == true ? 1 : 0;
   }
   const auto text = [&run](const char* path) {
     const Json* value = find_value(run.run, path);
@@ -285,7 +291,7 @@ Json calibration_json(const Calibration& calibration) {
           {"plan_checksum", text("plan_checksum")},
           {"ffn_dir", calibration.ffn ? Json(calibration.ffn->dir) : Json(nullptr)},
           {"ep_sizes", ep_sizes},
-          {"oversubscribed_points", crowded}};
+          {"oversubscribed_points", num_oversubscribed(run)}};
 }
 
 }  // namespace epsweep

@@ -96,7 +96,9 @@ TEST(FfnTable, OtherSlotsAreFixedPlusSlots) {
 TEST(FfnTable, TakesTheCurveThatCoversTheRows) {
   std::vector<FfnSample> samples = table_of({4, 16});
   std::erase_if(samples, [](const auto& one) { return one.slots == 16 && one.rows_per_slot > 64; });
-  EXPECT_NEAR(us(FfnTable(samples), Rows(16, 256)), 20 + 16 * 40, 1e-6);
+  const auto forecast = FfnTable(samples).forecast(Rows(16, 256));
+  EXPECT_NEAR(forecast->time.seconds * 1e6, 20 + 16 * 40, 1e-6);
+  EXPECT_DOUBLE_EQ(forecast->time.doublings, 2);  // from those four
 }
 
 TEST(FfnTable, NothingFollowsFromNothing) {
