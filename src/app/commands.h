@@ -35,6 +35,19 @@ struct RunCommand {
 // The only command that starts MPI.
 int run(const RunCommand& command);
 
+// Points that no machine here can run, through the simulation with costs of elsewhere.
+struct PredictCommand {
+  std::string experiment;
+  std::vector<std::string> overrides;
+  std::string out;
+  std::string calibration;      // directory of a run; empty: by hardware alone
+  std::string ffn_calibration;  // more expert FFNs; empty for none
+  std::string hardware;         // name of a hardware file; empty: by calibration
+  std::optional<int> ranks;     // of the launch that is predicted
+  std::vector<std::string> argv;
+};
+int run(const PredictCommand& command);
+
 struct ReportCommand {
   std::vector<std::string> dirs;
   bool csv = false, json = false;

@@ -54,6 +54,7 @@ struct CommandLine {
       "which rank is slowest, and why."};
   PlanCommand plan;
   RunCommand run;
+  PredictCommand predict;
   ReportCommand report;
   CompareCommand compare;
   ReplayCommand replay;
@@ -68,6 +69,7 @@ struct CommandLine {
     app.require_subcommand(1);
     add_plan();
     add_run();
+    add_predict();
     add_report();
     add_compare();
     add_replay();
@@ -114,6 +116,24 @@ struct CommandLine {
                    "For tests: a deliberate fault, KIND:rank=N[:ep_size=P]; slow_clock:rank=N"
                    "[:offset_ms=X][:drift_ppm=Y]")
         ->allow_extra_args(false);
+  }
+
+  void add_predict() {
+    CLI::App& sub = *app.add_subcommand(
+        "predict", "EP sizes that were not run, from a run's records or a hardware file");
+    add_experiment(sub, predict.experiment, predict.overrides);
+    CLI::Option* calibration = sub.add_option("--calibration", predict.calibration,
+                                              "Directory of a run whose times costs come from");
+    sub.add_option("--ffn-calibration", predict.ffn_calibration,
+                   "Directory of a run with more expert FFNs: same widths, any number of experts")
+        ->needs(calibration);
+    sub.add_option("--hardware", predict.hardware,
+                   "Name or path of a hardware file: rates of its own, nothing calibrated")
+        ->excludes(calibration);
+    sub.add_option("--out", predict.out,
+                   "Directory for the results (default: a new one below epsweep_out/)");
+    sub.add_option("--ranks", predict.ranks, "Ranks of the launch, as of run --backend sim")
+        ->check(CLI::Range(1, 65'536));
   }
 
   void add_report() {
@@ -194,6 +214,7 @@ struct CommandLine {
   int chosen() const {
     if (app.got_subcommand("plan")) return epsweep::run(plan);
     if (app.got_subcommand("run")) return epsweep::run(run);
+    if (app.got_subcommand("predict")) return epsweep::run(predict);
     if (app.got_subcommand("report")) return epsweep::run(report);
     if (app.got_subcommand("compare")) return epsweep::run(compare);
     if (app.got_subcommand("replay")) return epsweep::run(replay);
@@ -214,6 +235,7 @@ int main(int argc, char** argv) {
     return line.app.exit(error) == 0 ? 0 : static_cast<int>(ExitCode::config);
   }
   line.run.argv.assign(argv, argv + argc);
+  line.predict.argv = line.run.argv;
   try {
     return line.chosen();
   } catch (const Error& error) {

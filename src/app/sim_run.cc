@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/host_probe.h"
 #include "base/text.h"
+#include "report/calibration.h"
 #include "sim/declared_times.h"
 #include "sim/names.h"
 
@@ -138,6 +139,22 @@ Json run_json(const RunCommand& command, const SweepSpec& spec, const Plan& plan
           {"provenance", provenance_json(this_process(), backend, {}, command.argv)}};
 }
 
+// `costs` that are declared here are those of no prediction with a calibration: its own stand
+// there.
+void put_prediction(const PredictionSource& source, const Plan& plan, Json& run_facts) {
+  run_facts["predicted_from"] = source.label;
+  run_facts["identity"] =
+      "predicted from " + source.label + ", " + run_facts["identity"].get<std::string>();
+  run_facts["calibration"] = nullptr;
+  if (!source.calibration) return;
+  run_facts["calibration"] = calibration_json(*source.calibration);
+  const auto first = std::ranges::find_if(
+      plan.points, [](const SweepPoint& point) { return !reason_not_to_plan(point); });
+  if (first == plan.points.end()) return;
+  run_facts["calibration"]["costs_of_first_point"] =
+      stage_costs_json(calibrated_costs(*source.calibration, *first));
+}
+
 }  // namespace
 
 bool is_simulated(const RunCommand& command) {
@@ -145,9 +162,14 @@ bool is_simulated(const RunCommand& command) {
 }
 
 int run_simulated(const RunCommand& command) {
-  SweepSpec spec = load_experiment(command.experiment, command.overrides, command.backend);
+  return run_virtually(
+      command, load_experiment(command.experiment, command.overrides, command.backend), nullptr);
+}
+
+int run_virtually(const RunCommand& command, SweepSpec spec, const PredictionSource* source) {
   const SimSettings settings{.num_ranks = num_ranks_of(command, spec),
-                             .faults = parse_faults(command, num_ranks_of(command, spec))};
+                             .faults = parse_faults(command, num_ranks_of(command, spec)),
+                             .prediction = source};
   check_costs(spec, settings.num_ranks);
   const bool topology_assumed = !spec.topology.declared();
   if (topology_assumed) spec.topology = assumed_topology(spec, settings.num_ranks);
@@ -157,8 +179,16 @@ int run_simulated(const RunCommand& command) {
     fmt::print("{}", plan_table(spec, plan, {.world_size = settings.num_ranks, .memory_bytes = 0}));
     return static_cast<int>(ExitCode::ok);
   }
+  if (source != nullptr && source->calibration)
+    check_predictable(*source->calibration, plan, settings.num_ranks);
   Json run_facts = run_json(command, spec, plan);
   run_facts["sim"] = sim_json(spec, plan, settings.num_ranks);
+  if (source != nullptr) put_prediction(*source, plan, run_facts);
+  if (source != nullptr && source->calibration) {
+    run_facts["sim"]["note"] =
+        "nothing was measured here: a virtual clock, and stages that cost what `calibration` says";
+    run_facts["sim"]["costs"] = nullptr;
+  }
   run_facts["sim"]["topology_assumed"] = topology_assumed;
   RunDirectory results = create_results(command, spec, run_facts);
   warn_of(plan_notes(plan));

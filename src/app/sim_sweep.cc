@@ -20,6 +20,7 @@
 #include "costs/uniform_ffn.h"
 #include "device/transport.h"
 #include "pipeline/stop_rule.h"
+#include "report/calibration.h"
 #include "sim/simulated_passes.h"
 #include "workload/placement_traces.h"
 
@@ -127,9 +128,10 @@ std::string missing_memory(const SweepPoint& point, const PointWorkload& workloa
 }  // namespace
 
 SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout,
-                              const std::vector<Fault>& faults, TraceCache& traces) {
+                              const std::vector<Fault>& faults, TraceCache& traces,
+                              const PredictedCosts& predicted) {
   PointWorkloadSum workload(point, places_from_topology(point));
-  DeclaredTimesSum declared(point, layout);
+  DeclaredTimesSum declared(point, layout, predicted);
   for (int routing = 0; routing < point.num_routings(); ++routing) {
     const int layer = point.layer_of(routing);
     const Placement placement = place_experts(point, layer, rows_to_fit(point, layer, traces));
@@ -153,7 +155,8 @@ SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout
                                      .rows = {.group_of_row = times.group_of_row},
                                      .aligned = std::move(aligned.facts),
                                      .chained = std::move(chained.facts)},
-                           .clock = {}};
+                           .clock = {},
+                           .distance = declared.distance()};
   const auto clocks_of = [&](std::span<const double> marks) {
     return align_sim_clocks(point, ranks, conditions.clock_of_row, std::ranges::max(marks) + 1);
   };
@@ -221,10 +224,37 @@ PointRecordInput SimSweep::record_input(const SweepPoint& point) const {
   return input;
 }
 
+// Of a prediction also at the ends of all intervals.
+SimulatedPoint SimSweep::simulated(const PointRecordInput& input, PointSummary& central,
+                                   Json& prediction) {
+  const PredictionSource* source = settings_.prediction;
+  const bool calibrated = source != nullptr && source->calibration.has_value();
+  const StageCosts costs =
+      calibrated ? calibrated_costs(*source->calibration, input.point) : StageCosts{};
+  const auto at = [&](Bound bound) {
+    return simulate_point(input.point, input.layout, settings_.faults, traces_,
+                          {.costs = calibrated ? &costs : nullptr, .bound = bound});
+  };
+  SimulatedPoint simulated = at(Bound::central);
+  central = summarize(simulated.times, kDeclaredWeights);
+  if (source == nullptr) return simulated;
+  PredictedSummaries summaries{.central = &central};
+  std::optional<PointSummary> low, high;
+  if (calibrated) {
+    low = summarize(at(Bound::low).times, kDeclaredWeights);
+    high = summarize(at(Bound::high).times, kDeclaredWeights);
+    summaries.low = &*low;
+    summaries.high = &*high;
+  }
+  prediction = predicted_json(*source, summaries, simulated.distance);
+  return simulated;
+}
+
 PointEnd SimSweep::simulate(PointRecordInput input) {
   const SweepPoint& point = input.point;
   const double begin_s = monotonic_s();
-  SimulatedPoint simulated = simulate_point(point, input.layout, settings_.faults, traces_);
+  PointSummary timings;
+  SimulatedPoint simulated = this->simulated(input, timings, input.prediction);
   input.harness.measured = monotonic_s() - begin_s;
   input.workload = std::move(simulated.workload);
   input.clock = std::move(simulated.clock);
@@ -233,16 +263,19 @@ PointEnd SimSweep::simulate(PointRecordInput input) {
     const Refusal refusal = memory_refusal(point, missing);
     return end_refused(std::move(input), refusal);
   }
-  input.state = PointState::simulated;
+  const bool predicted = settings_.prediction != nullptr;
+  input.state = predicted ? PointState::predicted : PointState::simulated;
   input.check = CheckResult{.verdict = CheckVerdict::not_run,
                             .worst_error = std::nullopt,
                             .tolerance = 0,
                             .tokens_checked = 0,
-                            .when = "simulated: no values were computed"};
-  input.timings = summarize(simulated.times, kDeclaredWeights);
-  const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
-  input.breakdown = break_down_simulated(point, input.layout, *input.workload, simulated.times,
-                                         *input.timings, uniform_ffn(point, placement));
+                            .when = to_string(input.state) + ": no values were computed"};
+  input.timings = std::move(timings);
+  if (!predicted) {
+    const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
+    input.breakdown = break_down_simulated(point, input.layout, *input.workload, simulated.times,
+                                           *input.timings, uniform_ffn(point, placement));
+  }
   const PointEnd end = end_of_timed(input);
   input.timings_file = results_.write_timings(point.index, simulated.times.stages);
   input.chains_file = results_.write_timings(point.index, simulated.times.chains);

@@ -6,20 +6,34 @@
 #include <vector>
 
 #include "app/gathered_times.h"
+#include "app/prediction_source.h"
 #include "app/sweep_walk.h"
 #include "faults/faults.h"
 #include "plan/plan.h"
 #include "report/point_record.h"
 #include "report/progress.h"
 #include "report/result_file.h"
+#include "sim/declared_times.h"
 #include "workload/trace_cache.h"
 
 namespace epsweep {
 
 struct SimSettings {
   int num_ranks = 1;
-  std::vector<Fault> faults;  // delays only
+  std::vector<Fault> faults;                     // delays only
+  const PredictionSource* prediction = nullptr;  // whose costs points have; null: declared ones
 };
+
+// Rows, bytes and times of one point, without anything recorded.
+struct SimulatedPoint {
+  PointWorkload workload;
+  GatheredTimes times;
+  ClockReport clock;
+  Distance distance;  // of predicted times
+};
+SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout,
+                              const std::vector<Fault>& faults, TraceCache& traces,
+                              const PredictedCosts& predicted = {});
 
 class SimSweep {
  public:
@@ -33,6 +47,7 @@ class SimSweep {
   PointRecordInput record_input(const SweepPoint& point) const;
   PointEnd simulate(PointRecordInput input);
   void record(const PointRecordInput& input);
+  SimulatedPoint simulated(const PointRecordInput& input, PointSummary& central, Json& prediction);
 
   const SimSettings& settings_;
   RunDirectory& results_;
@@ -40,14 +55,5 @@ class SimSweep {
   TraceCache traces_;
   SweepWalk walk_;
 };
-
-// Rows, bytes and times of one point, without anything recorded.
-struct SimulatedPoint {
-  PointWorkload workload;
-  GatheredTimes times;
-  ClockReport clock;
-};
-SimulatedPoint simulate_point(const SweepPoint& point, const GroupLayout& layout,
-                              const std::vector<Fault>& faults, TraceCache& traces);
 
 }  // namespace epsweep

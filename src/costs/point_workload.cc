@@ -127,9 +127,10 @@ void PointWorkloadSum::add_layer(const Trace& trace, const Placement& placement)
   for (std::size_t rank = 0; rank < sum_.ffn_of_rank.size(); ++rank) {
     add(sum_.ffn_of_rank[rank], sum_.ffn_of_routing.back()[rank]);
   }
-  const Traffic& traffic = counts.traffic;
-  sum_.critical_rows += std::max(traffic.max_remote_rows_sent, traffic.max_remote_rows_received);
-  sum_.critical_copies += std::max(traffic.max_d_copies_sent, traffic.max_d_copies_received);
+  const Traffic& moved = counts.traffic;
+  sum_.busiest_a_rows.push_back(
+      std::max(moved.max_remote_rows_sent, moved.max_remote_rows_received));
+  sum_.busiest_d_copies.push_back(std::max(moved.max_d_copies_sent, moved.max_d_copies_received));
   if (point_.exchange_unit == ExchangeUnit::rank) {
     const LayerCopies layer = count_copies(trace, placement, tokens_of_rank_, row_bytes);
     max_copies_ = {.sent = std::max(max_copies_.sent, layer.max_sent),

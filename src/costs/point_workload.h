@@ -50,12 +50,12 @@ struct PointWorkload {
   std::optional<KnownPlaces> places;      // absent: traffic says nothing about domains
   FfnWork ffn;                            // all ranks, summed over routings
   std::vector<FfnWork> ffn_of_rank;       // [ep_size], summed over routings
+  // The same by routing: the slowest rank of one need not be that of the next.
   std::vector<std::vector<FfnWork>> ffn_of_routing;  // [routings][ep_size]
-  // Of the rank that has most in a routing, sent or received: remote rows by letter A and copies by
-  // letter D, summed over routings.
-  std::int64_t critical_rows = 0, critical_copies = 0;
-  std::vector<std::int64_t> slots_per_rank;         // [ep_size], the same in all layers
-  std::vector<std::int64_t> weight_bytes_per_rank;  // [ep_size], one layer
+  // Remote copies that the rank which sends or receives most moves, by routing: letters A and D.
+  std::vector<std::int64_t> busiest_a_rows, busiest_d_copies;  // [routings]
+  std::vector<std::int64_t> slots_per_rank;                    // [ep_size], the same in all layers
+  std::vector<std::int64_t> weight_bytes_per_rank;             // [ep_size], one layer
   std::int64_t metadata_bytes = 0;  // beside the rows of dispatch, all ranks, summed over routings
   std::int64_t capacity_rows = 0;   // of every pair of ranks in every routing; 0: what they need
   MemoryNeed memory;

@@ -1,5 +1,7 @@
 #include "report/breakdown_json.h"
 
+#include <numeric>
+
 #include "base/statistics.h"
 #include "report/record_access.h"
 
@@ -28,24 +30,27 @@ constexpr ModelKey kModelKeys[] = {{"weight_us", &BreakdownModel::weight_us},
                                    {"exchange_alpha_us", &BreakdownModel::alpha_us},
                                    {"exchange_row_us", &BreakdownModel::row_us}};
 
+double mean_of(const std::vector<std::int64_t>& counts) {
+  return static_cast<double>(std::accumulate(counts.begin(), counts.end(), std::int64_t{0})) /
+         static_cast<double>(counts.size());
+}
+
 }  // namespace
 
 BreakdownWork breakdown_work(const SweepPoint& point, const PointWorkload& workload,
                              const std::optional<PointCeilings>& ceilings,
                              std::vector<std::vector<FfnWork>> uniform_ffn) {
-  const double routings = point.num_routings();
+  const double rows = mean_of(workload.busiest_a_rows);
   const bool by_rank = point.exchange_unit == ExchangeUnit::rank;
   BreakdownWork work{
       .ffn = workload.ffn_of_routing,
       .uniform_ffn = std::move(uniform_ffn),
       .rates = std::nullopt,
       .exchange = std::nullopt,
-      .critical_rows = static_cast<double>(workload.critical_rows) / routings,
-      .critical_copies =
-          static_cast<double>(by_rank ? workload.critical_copies : workload.critical_rows) /
-          routings,
+      .critical_rows = rows,
+      .critical_copies = by_rank ? mean_of(workload.busiest_d_copies) : rows,
       .mean_rows = static_cast<double>(workload.traffic.a_copies - workload.traffic.a_self_copies) /
-                   routings / point.ep_size,
+                   point.num_routings() / point.ep_size,
       .row_bytes = workload.traffic.row_bytes,
       .layers = point.layers};
   if (!ceilings) return work;

@@ -13,6 +13,7 @@
 #include "report/memory_json.h"
 #include "report/metric.h"
 #include "report/placement_json.h"
+#include "report/prediction_json.h"
 #include "report/roofline_json.h"
 #include "report/sent_bytes.h"
 #include "report/slow_rank.h"
@@ -172,13 +173,14 @@ std::optional<ServingMemory> memory_of(const SweepPoint& point) {
 }
 
 void expect_consistent(const PointRecordInput& input) {
-  EPS_EXPECT(!input.reason.empty() || input.state == PointState::measured ||
-                 input.state == PointState::simulated || input.state == PointState::empty,
+  EPS_EXPECT(!input.reason.empty() || input.state == PointState::empty ||
+                 (has_times(input.state) && input.state != PointState::impossible),
              "a point that was not measured needs a reason");
   if (!has_times(input.state)) return;
   EPS_EXPECT(input.timings.has_value() && input.workload.has_value(),
              "a measured point needs its times and its workload");
-  const bool simulated = input.state == PointState::simulated;
+  const bool simulated =
+      input.state == PointState::simulated || input.state == PointState::predicted;
   EPS_EXPECT(simulated || (input.check && input.check->verdict == CheckVerdict::passed),
              "a measured point needs a passed check");
   EPS_EXPECT(!simulated || (input.check && input.check->verdict == CheckVerdict::not_run),
@@ -250,6 +252,7 @@ Json make_point_record(const PointRecordInput& input) {
                  {"tokens_per_rank", tokens_per_rank}};
   put_workload(input, record);
   put_times(input, record);
+  record["prediction"] = prediction_json(input);
   record["check"] = check_json(input.check);
   record["load"] = {{"ranks", input.load.ranks},
                     {"cores", input.load.cores},
@@ -296,6 +299,7 @@ Json record_formulas() {
        "weight_scale_bytes: scales of fp8 weights, beside weight_bytes"},
       {"breakdown", breakdown_formula()},
       {"ffn_roofline", roofline_formula()},
+      {"prediction", prediction_formula()},
       {"impossible", impossible_formula()},
       {"serving_memory", serving_memory_formula()},
       {"ladder_stop",

@@ -22,8 +22,8 @@ namespace epsweep {
 // "major.minor" of run.json and of every record. A reader refuses another major.
 inline constexpr std::string_view kSchemaVersion = "2.0";
 
-// `measured`, `impossible` and `simulated` carry times and metrics: in every other state they are
-// null.
+// `measured`, `impossible`, `simulated` and `predicted` carry times and metrics: in every other
+// state they are null.
 enum class PointState {
   measured,    // timed, and its check passed
   empty,       // ran with zero tokens everywhere: nothing to measure, not to be compared
@@ -33,9 +33,11 @@ enum class PointState {
   unverified,  // its check could not finish
   impossible,  // its check passed, but a rate is above a ceiling: not to be compared
   simulated,   // its times are those of a virtual clock with declared costs: nothing was computed
+  predicted,   // the same with costs that another run measured, or a hardware file states
 };
-inline const std::vector<std::string> kPointStateNames = {
-    "measured", "empty", "skipped", "stopped", "failed", "unverified", "impossible", "simulated"};
+inline const std::vector<std::string> kPointStateNames = {"measured",   "empty",     "skipped",
+                                                          "stopped",    "failed",    "unverified",
+                                                          "impossible", "simulated", "predicted"};
 inline const std::string& to_string(PointState state) {
   return kPointStateNames[static_cast<std::size_t>(state)];
 }
@@ -43,10 +45,10 @@ inline const std::string& to_string(PointState state) {
 // Whether a point in this state has times: it was timed and its check passed, or it was simulated.
 inline bool has_times(PointState state) {
   return state == PointState::measured || state == PointState::impossible ||
-         state == PointState::simulated;
+         state == PointState::simulated || state == PointState::predicted;
 }
 
-// not_run: of simulated points, which have no values to look at.
+// not_run: of simulated and predicted points, which have no values to look at.
 enum class CheckVerdict { passed, failed, unfinished, not_run };
 inline const std::vector<std::string> kCheckVerdictNames = {"passed", "failed", "unfinished",
                                                             "not_run"};
@@ -90,6 +92,7 @@ struct PointRecordInput {
   std::string timings_file, chains_file;  // relative to the run directory; empty for none
   std::optional<PointCeilings> ceilings;  // absent where none were measured
   std::optional<Breakdown> breakdown;     // of states with times only
+  Json prediction = nullptr;  // of predicted points: from what, and the intervals of its times
   LoadFacts load;
   HarnessSeconds harness;
   // Of every working rank's device before the first and right after the last timed iteration, see

@@ -16,7 +16,9 @@ namespace {
 std::string point_text(const RunData& run, const Json& record, const PointTables& tables) {
   const std::string place = record_place(run.dir, record);
   std::string text = fmt::format("## {} {}{}\n", row_mark(record), point_heading(record),
-                                 is_simulated(record) ? ", simulated" : "");
+                                 is_simulated(record)   ? ", simulated"
+                                 : is_predicted(record) ? ", predicted"
+                                                        : "");
   if (tables.stages) text += stage_table(record, place);
   if (tables.ranks.empty()) return text;
   const auto times = stage_times_of(run.dir, record);

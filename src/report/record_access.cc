@@ -37,8 +37,12 @@ bool is_simulated(const Json& record) {
   return find_text(record, "state") == "simulated";
 }
 
+bool is_predicted(const Json& record) {
+  return find_text(record, "state") == "predicted";
+}
+
 bool has_row(const Json& record) {
-  return is_simulated(record) || find_text(record, "state") == "measured";
+  return is_simulated(record) || is_predicted(record) || find_text(record, "state") == "measured";
 }
 
 std::string plain_text(const Json* value) {

@@ -19,7 +19,8 @@ std::string find_text(const Json& record, std::string_view path);
 
 // Of a simulated point: all its numbers but those of the routing are made up.
 bool is_simulated(const Json& record);
-// Of a measured or a simulated one: those stand in tables.
+bool is_predicted(const Json& record);
+// Of a measured, simulated or predicted one: those stand in tables.
 bool has_row(const Json& record);
 
 // Numbers shortest-exact with a dot, text as it is, lists and objects as JSON; empty for absent.

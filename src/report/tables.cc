@@ -14,6 +14,7 @@
 #include "report/choice_lines.h"
 #include "report/frontier_records.h"
 #include "report/ladder_lines.h"
+#include "report/prediction_lines.h"
 #include "report/record_access.h"
 #include "report/table_columns.h"
 #include "report/verdict_lines.h"
@@ -160,6 +161,7 @@ std::string mark_lines(const std::vector<TableRow>& rows) {
   if (std::ranges::any_of(rows, [](const TableRow& row) { return is_simulated(*row.record); })) {
     text += "S simulated: a virtual clock and declared costs; nothing was measured or checked\n";
   }
+  text += predicted_mark_text(rows);
   if (!crowded.empty()) {
     text += fmt::format("! more ranks than cores ({}): timings not fit for comparison\n",
                         join(std::vector<std::string>(crowded.begin(), crowded.end())));
@@ -230,7 +232,8 @@ std::string group_text(Group group) {
     }
   }
   return text + verdict_text(measured, axes.varying) + baseline_text(measured, axes.varying) +
-         choice_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
+         choice_text(measured, axes.varying) + prediction_text(measured, axes.varying) +
+         interval_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
          ladder_text(group.rows, axes.varying) + frontier_text(group.rows, axes.varying);
 }
 

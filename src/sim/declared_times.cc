@@ -81,8 +81,12 @@ FfnRates ffn_rates(const SweepPoint& point, const SimCosts& costs) {
   return rates;
 }
 
-DeclaredTimesSum::DeclaredTimesSum(const SweepPoint& point, const GroupLayout& layout)
-    : point_(point), costs_(point.sim != nullptr ? *point.sim : SimCosts{}) {
+DeclaredTimesSum::DeclaredTimesSum(const SweepPoint& point, const GroupLayout& layout,
+                                   const PredictedCosts& predicted)
+    : point_(point),
+      costs_(point.sim != nullptr ? *point.sim : SimCosts{}),
+      predicted_(predicted),
+      tokens_of_rank_(token_ranges(point)) {
   times_.num_layers = point.layers;
   std::vector<std::size_t> domains_of_group_at;
   for (int group = 0; group < layout.num_groups; ++group) {
@@ -136,20 +140,80 @@ void DeclaredTimesSum::add_slow_links(double* own_s) const {
   }
 }
 
+std::vector<double> DeclaredTimesSum::ffn_of_ranks(const Placement& placement,
+                                                   const std::vector<std::int64_t>& rows_per_slot) {
+  if (predicted_.costs == nullptr) return ffn_s(point_, costs_, placement, rows_per_slot);
+  std::vector<double> seconds;
+  for (std::size_t rank = 0; rank < static_cast<std::size_t>(placement.ep_size); ++rank) {
+    const auto first = rows_per_slot.begin() + placement.first_slot_of_rank[rank];
+    const auto last = rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1];
+    const std::vector<std::int64_t> rows(first, last);
+    const std::optional<FfnForecast> forecast = predicted_.costs->ffn.forecast(rows);
+    EPS_EXPECT(forecast.has_value(), "a prediction without a table of expert FFNs");
+    seconds.push_back(at_bound(forecast->time, predicted_.bound));
+    distance_.ffn_doublings = std::max(distance_.ffn_doublings, forecast->time.doublings);
+    distance_.ffn_basis = std::max(distance_.ffn_basis, forecast->basis);
+  }
+  return seconds;
+}
+
+void DeclaredTimesSum::predict_row(std::size_t row, const LayerVolume& volume, double ffn_s,
+                                   double* own_s) {
+  const StageCosts& costs = *predicted_.costs;
+  const auto ep_rank = static_cast<std::size_t>(ep_rank_of_row_[row]);
+  const Peers peers = peers_of(domains_[domains_of_row_[row]], ep_rank);
+  const auto tokens = static_cast<double>(tokens_of_rank_[ep_rank].size());
+  const bool alone = point_.ep_size == 1;
+  for (std::size_t s = 0; s < kNumStages; ++s) {
+    const std::optional<StageLine>& line = costs.by_tokens[s];
+    own_s[s] = line ? line->predict_s(tokens) : 0;
+  }
+  own_s[static_cast<std::size_t>(Stage::expert_ffn)] = ffn_s;
+  if (alone) return;
+  const auto exchange = [&](const ExchangeModel& model, const RankVolume& moved) {
+    const auto most = [&moved](std::int64_t LinkBytes::*kind) {
+      return static_cast<double>(std::max(moved.sent.*kind, moved.received.*kind));
+    };
+    const ExchangeForecast forecast = forecast_exchange(
+        model, {.ep_size = point_.ep_size,
+                .reach = peers.inter ? Reach::across_domains : Reach::within_domain,
+                .bytes = {.intra = most(&LinkBytes::intra), .inter = most(&LinkBytes::inter)}});
+    EPS_EXPECT(forecast.time.has_value(), forecast.refusal);
+    distance_.exchange_doublings = std::max(distance_.exchange_doublings, forecast.time->doublings);
+    return at_bound(*forecast.time, predicted_.bound);
+  };
+  own_s[static_cast<std::size_t>(Stage::dispatch)] =
+      exchange(costs.dispatch, volume.dispatch[ep_rank]);
+  own_s[static_cast<std::size_t>(Stage::combine)] =
+      exchange(costs.combine, volume.combine[ep_rank]);
+  double& counts_s = own_s[static_cast<std::size_t>(Stage::count_exchange)];
+  counts_s = 0;
+  if (!costs.count_by_peers) return;
+  const double doublings =
+      doublings_outside(point_.ep_size, costs.narrowest_count, costs.widest_count);
+  const double predicted_s = costs.count_by_peers->predict_s(point_.ep_size - 1);
+  counts_s = at_bound(forecast_of(predicted_s, doublings, kExchangeError), predicted_.bound);
+}
+
 void DeclaredTimesSum::add_layer(const Trace& trace, const Placement& placement) {
   std::vector<LayerVolume> volumes;
   for (const std::vector<int>& domains : domains_) {
     volumes.push_back(layer_volume(point_, trace, placement, domains));
   }
-  const std::vector<double> ffn = ffn_s(point_, costs_, placement, rows_per_slot(placement, trace));
+  const std::vector<double> ffn = ffn_of_ranks(placement, rows_per_slot(placement, trace));
   const std::size_t begin = times_.own_s.size(), num_rows = times_.group_of_row.size();
   times_.own_s.resize(begin + num_rows * kNumStages, kDefaultLocalStageUs * kSPerUs);
   double* const own_s = times_.own_s.data() + begin;
   for (std::size_t row = 0; row < num_rows; ++row) {
-    put_row(row, volumes[domains_of_row_[row]], ffn[static_cast<std::size_t>(ep_rank_of_row_[row])],
-            own_s + row * kNumStages);
+    const LayerVolume& volume = volumes[domains_of_row_[row]];
+    const double ffn_s = ffn[static_cast<std::size_t>(ep_rank_of_row_[row])];
+    if (predicted_.costs != nullptr) {
+      predict_row(row, volume, ffn_s, own_s + row * kNumStages);
+    } else {
+      put_row(row, volume, ffn_s, own_s + row * kNumStages);
+    }
   }
-  add_slow_links(own_s);
+  if (predicted_.costs == nullptr) add_slow_links(own_s);
   ++times_.num_routings;
 }
 

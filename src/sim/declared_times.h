@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/stage.h"
+#include "costs/stage_costs.h"
 #include "plan/plan.h"
 #include "sim/exchange_volume.h"
 #include "workload/placement.h"
@@ -32,18 +33,35 @@ struct DeclaredTimes {
 //   max over kinds of link that it has peers on (alpha + max(bytes sent, bytes received) / rate)
 // since they move side by side; peers of other groups do not count. The domains of ranks are those
 // of the point's topology; everybody is in one where it declares none.
+//
+// With calibrated costs (`predicted`) all of it comes from those instead: expert_ffn from the table
+// with the rows of the rank's own slots, dispatch and combine from the model of its bytes by kind
+// of link, the others from lines over the rank's tokens or peers.
+struct PredictedCosts {
+  const StageCosts* costs = nullptr;
+  Bound bound = Bound::central;
+};
 class DeclaredTimesSum {
  public:
-  DeclaredTimesSum(const SweepPoint& point, const GroupLayout& layout);
+  DeclaredTimesSum(const SweepPoint& point, const GroupLayout& layout,
+                   const PredictedCosts& predicted = {});
   void add_layer(const Trace& trace, const Placement& placement);
   DeclaredTimes finish() { return std::move(times_); }
+  // Of predicted times, the layers so far.
+  const Distance& distance() const { return distance_; }
 
  private:
   void put_row(std::size_t row, const LayerVolume& volume, double ffn_s, double* own_s) const;
   void add_slow_links(double* own_s) const;
+  std::vector<double> ffn_of_ranks(const Placement& placement,
+                                   const std::vector<std::int64_t>& rows_per_slot);
+  void predict_row(std::size_t row, const LayerVolume& volume, double ffn_s, double* own_s);
 
   const SweepPoint& point_;
   const SimCosts costs_;
+  const PredictedCosts predicted_;
+  const std::vector<TokenRange> tokens_of_rank_;
+  Distance distance_;
   std::vector<int> ep_rank_of_row_;
   std::vector<std::vector<int>> domains_;    // that groups have, each once: [ep_size]
   std::vector<std::size_t> domains_of_row_;  // its group's

@@ -173,7 +173,9 @@ TEST(PointRecord, OnlyPointsThatRanRightHaveTimes) {
     input.timings_file = "timings/0000.npy";
     input.chains_file = "timings/0000_chains.npy";
     if (input.state != PointState::measured) input.reason = "because";
-    if (input.state == PointState::simulated) input.check->verdict = CheckVerdict::not_run;
+    if (input.state == PointState::simulated || input.state == PointState::predicted) {
+      input.check->verdict = CheckVerdict::not_run;
+    }
     const Json record = written_and_read(input);
     EXPECT_EQ(record["state"], kPointStateNames[s]);
     for (const char* key : {"layer", "all_stages", "entry_skew_us", "stages", "metrics",
@@ -185,15 +187,17 @@ TEST(PointRecord, OnlyPointsThatRanRightHaveTimes) {
   }
 }
 
-// A simulated point has nothing that could be checked, and may not look as if it had been.
-TEST(PointRecord, SimulatedPointsPassNoCheck) {
-  PointRecordInput input = measured_input(sample_point(4, 8));
-  input.state = PointState::simulated;
-  EXPECT_THROW(make_point_record(input), RunError);
-  input.check->verdict = CheckVerdict::not_run;
-  EXPECT_EQ(written_and_read(input)["check"]["verdict"], "not_run");
-  input.state = PointState::measured;
-  EXPECT_THROW(make_point_record(input), RunError);
+// A point on a virtual clock has nothing that could be checked, and may not look as if it had been.
+TEST(PointRecord, SimulatedAndPredictedPointsPassNoCheck) {
+  for (const PointState state : {PointState::simulated, PointState::predicted}) {
+    PointRecordInput input = measured_input(sample_point(4, 8));
+    input.state = state;
+    EXPECT_THROW(make_point_record(input), RunError);
+    input.check->verdict = CheckVerdict::not_run;
+    EXPECT_EQ(written_and_read(input)["check"]["verdict"], "not_run");
+    input.state = PointState::measured;
+    EXPECT_THROW(make_point_record(input), RunError);
+  }
 }
 
 // Rank 1 of two takes 30 us where rank 0 takes 10; its own ceilings count. 6,144 FLOPs on 3,072

@@ -156,5 +156,49 @@ TEST(FfnRates, OfTheHardwareUnlessDeclared) {
   EXPECT_EQ(ffn_rates(point, {}).flop_per_s, kDefaultFp8FlopPerS);  // of fp8 nothing is measured
 }
 
+// A line of 1 us + 0.5 us a token for the router, a table of 4 us + 3 us a slot, and an exchange of
+// 5 us + 1 us for 128 bytes, known at EP1 and EP2's fabric.
+StageCosts small_costs() {
+  StageCosts costs;
+  costs.ffn =
+      FfnTable(std::vector<FfnSample>{{1, 1, 7e-6}, {1, 9, 7e-6}, {4, 1, 16e-6}, {4, 9, 16e-6}});
+  const FabricLine line{{.alpha_s = 5e-6, .beta_bytes_per_s = 128e6}, 2, 2};
+  costs.dispatch.within = costs.combine.within = line;
+  costs.by_tokens[static_cast<std::size_t>(Stage::router)] =
+      StageLine{.alpha_s = 1e-6, .beta_bytes_per_s = 2e6};
+  return costs;
+}
+
+TEST(DeclaredTimes, PredictedCostsTakeThePlaceOfDeclaredOnes) {
+  const SweepPoint point = small_point(2);
+  const StageCosts costs = small_costs();
+  DeclaredTimesSum sum(point, group_layout(2, 2, point.mapping, point.groups), {.costs = &costs});
+  sum.add_layer(kTrace, contiguous(2));
+  const DeclaredTimes times = sum.finish();
+  EXPECT_NEAR(times.at(0, 0, Stage::router), 2e-6, 1e-12);       // two tokens
+  EXPECT_NEAR(times.at(0, 0, Stage::dispatch), 8e-6, 1e-12);     // 3 rows out
+  EXPECT_NEAR(times.at(0, 1, Stage::dispatch), 8e-6, 1e-12);     // 3 rows in
+  EXPECT_NEAR(times.at(0, 1, Stage::expert_ffn), 10e-6, 1e-12);  // two slots
+  EXPECT_EQ(times.at(0, 0, Stage::permute), 0);                  // not calibrated
+  EXPECT_EQ(sum.distance().exchange_doublings, 0);
+}
+
+// EP4 is one doubling from EP2: 5 % more at the high end, and one slot is inside the table.
+TEST(DeclaredTimes, BoundsOfForecastsAreTaken) {
+  const SweepPoint point = small_point(4);
+  const StageCosts costs = small_costs();
+  const auto dispatch_s = [&](Bound bound) {
+    DeclaredTimesSum sum(point, group_layout(4, 4, point.mapping, point.groups),
+                         {.costs = &costs, .bound = bound});
+    sum.add_layer(kTrace, contiguous(4));
+    EXPECT_EQ(sum.distance().exchange_doublings, 1);
+    EXPECT_EQ(sum.distance().ffn_doublings, 0);
+    return sum.finish().at(0, 0, Stage::dispatch);
+  };
+  const double central_s = dispatch_s(Bound::central);
+  EXPECT_NEAR(dispatch_s(Bound::high), 1.05 * central_s, 1e-12);
+  EXPECT_NEAR(dispatch_s(Bound::low), 0.97 * central_s, 1e-12);
+}
+
 }  // namespace
 }  // namespace epsweep
