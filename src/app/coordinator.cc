@@ -42,6 +42,11 @@ Verdict verdict_of(const SweepPoint& point, const GatheredPoint& gathered) {
 
 }  // namespace
 
+bool counts_for_exit(const SweepPoint& point, PointState state) {
+  const bool asked = point.load_from == LoadFrom::ladder || point.load_from == LoadFrom::bisection;
+  return asked || (state != PointState::skipped && state != PointState::stopped);
+}
+
 ExitCode exit_code_of(const std::vector<PointState>& states) {
   const auto any = [&states](PointState state) {
     return std::ranges::find(states, state) != states.end();
@@ -75,7 +80,7 @@ int Coordinator::run() {
     }
     share_end(*point, shared);
     walk_.end(*point, shared.end);
-    states.push_back(shared.end.state);
+    if (counts_for_exit(*point, shared.end.state)) states.push_back(shared.end.state);
     stop_signal = shared.stop_signal;
     if (stop_signal != 0) walk_.close();
     if (!progress_) continue;

@@ -62,6 +62,8 @@ class Coordinator {
   std::vector<Json> records_;
 };
 
+// Whether the run's exit code depends on it: a bridge that does not fit is no failure.
+bool counts_for_exit(const SweepPoint& point, PointState state);
 // The code for a run whose points ended in these states.
 ExitCode exit_code_of(const std::vector<PointState>& states);
 

@@ -14,6 +14,7 @@
 #include "report/replay_series.h"
 #include "report/replay_text.h"
 #include "report/tables.h"
+#include "report/why.h"
 
 namespace epsweep {
 namespace {
@@ -79,7 +80,8 @@ int run(const ReplayCommand& command) {
   const Replayed replayed = read_all(command.paths);
   const std::vector<Json> records = all_records(replayed);
   if (command.json) {
-    fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(replayed.runs)}}));
+    fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(replayed.runs)},
+                                             {"why", why_json(ep_pairs(records))}}));
   } else {
     fmt::print("{}\n", text_of(replayed));
   }

@@ -9,6 +9,7 @@
 #include "report/frontier_records.h"
 #include "report/point_tables.h"
 #include "report/tables.h"
+#include "report/why.h"
 
 namespace epsweep {
 
@@ -29,7 +30,8 @@ int run(const ReportCommand& command) {
   if (command.csv) {
     fmt::print("{}", points_csv(records));
   } else if (command.json) {
-    fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(runs)}}));
+    fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(runs)},
+                                             {"why", why_json(ep_pairs(records))}}));
   } else if (command.stages || !command.ranks.empty()) {
     fmt::print("{}\n", point_tables(runs, {.stages = command.stages, .ranks = command.ranks}));
   } else {

@@ -26,10 +26,17 @@ std::optional<Breakdown> break_down_simulated(const SweepPoint& point, const Gro
   const LinkCosts& link = share > 0 ? costs.inter : costs.intra;
   const FfnRates rates = ffn_rates(point, costs);
   BreakdownWork work = breakdown_work(point, workload, std::nullopt, std::move(uniform_ffn));
-  work.rates =
-      RankRates{.flop_per_s = rates.flop_per_s, .read_bytes_per_s = rates.weight_bytes_per_s};
-  work.exchange =
-      ExchangeLine{.alpha_s = link.alpha_us * 1e-6, .beta_bytes_per_s = link.bytes_per_s};
+  const auto is_declared = [&costs](Stage stage) {
+    return costs.stage_us[static_cast<std::size_t>(stage)].has_value();
+  };
+  if (!is_declared(Stage::expert_ffn)) {
+    work.rates =
+        RankRates{.flop_per_s = rates.flop_per_s, .read_bytes_per_s = rates.weight_bytes_per_s};
+  }
+  if (!is_declared(Stage::dispatch) && !is_declared(Stage::combine)) {
+    work.exchange =
+        ExchangeLine{.alpha_s = link.alpha_us * 1e-6, .beta_bytes_per_s = link.bytes_per_s};
+  }
   if (share > 0) {
     work.mean_rows *= share;
     work.critical_rows *= share;

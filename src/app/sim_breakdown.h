@@ -10,6 +10,7 @@
 
 namespace epsweep {
 
+// Stages whose times are declared outright have no rate behind them.
 // Where groups span domains the line is that of links between domains, and rows are those that
 // cross them, in the proportion of the whole group's.
 std::optional<Breakdown> break_down_simulated(const SweepPoint& point, const GroupLayout& layout,

@@ -189,7 +189,7 @@ int SimSweep::run() {
       end = run_point(*point);
     }
     walk_.end(*point, end);
-    states.push_back(end.state);
+    if (counts_for_exit(*point, end.state)) states.push_back(end.state);
     progress_.expect(walk_.num_points());
     progress_.end_point(to_string(end.state));
   }

@@ -86,10 +86,14 @@ SweepWalk::SweepWalk(const Plan& plan) : plan_(plan) {
 
 SweepWalk::Series& SweepWalk::series_of(const SweepPoint& point) {
   // Loads listed by rank have no order, so there is nothing between them.
-  const bool searches = point.limits && point.concurrency.mode != ConcurrencyMode::listed;
+  // Bridges have the load that they need.
+  const bool bridges = point.load_from == LoadFrom::bridge;
+  const bool searches =
+      point.limits && point.concurrency.mode != ConcurrencyMode::listed && !bridges;
   const auto resolution = searches ? std::optional(point.limits->resolution) : std::nullopt;
   return series_
-      .try_emplace(series_key(point), Series{.search = LoadSearch(resolution), .planned_left = 0})
+      .try_emplace(series_key(point) + (bridges ? " bridges" : ""),
+                   Series{.search = LoadSearch(resolution), .planned_left = 0})
       .first->second;
 }
 

@@ -18,10 +18,11 @@ inline const std::string& to_string(Percentile percentile) {
 // Fewer samples do not give it (base/statistics.h).
 int fewest_samples(Percentile percentile);
 
-// How a point came to its load: by the experiment, or by the search for the load at a
-// limit.
-enum class LoadFrom { ladder, bisection };
-inline const std::vector<std::string> kLoadFromNames = {"ladder", "bisection"};
+// How a point came about: by the experiment, by the search for the load at a limit, or to explain
+// others (plan/bridges.h).
+enum class LoadFrom { ladder, bisection, bridge, counterfactual };
+inline const std::vector<std::string> kLoadFromNames = {"ladder", "bisection", "bridge",
+                                                        "counterfactual"};
 inline const std::string& to_string(LoadFrom from) {
   return kLoadFromNames[static_cast<std::size_t>(from)];
 }

@@ -1,6 +1,7 @@
 #include "plan/plan.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -8,6 +9,7 @@
 #include "base/error.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "plan/bridges.h"
 #include "plan/plan_order.h"
 
 namespace epsweep {
@@ -40,6 +42,26 @@ void append_variants(const SweepSpec& spec, SweepPoint point, std::vector<SweepP
   }
 }
 
+void append(SweepPoint point, std::vector<SweepPoint>& points) {
+  point.index = static_cast<int>(points.size());
+  points.push_back(std::move(point));
+}
+
+// What explains a series, right behind it: so it meets the same weights and nearly the same
+// machine.
+void append_explaining(const SweepSpec& spec, const std::vector<SweepPoint>& series,
+                       std::vector<SweepPoint>& points) {
+  SweepPoint bridge = series.front();
+  bridge.load_from = LoadFrom::bridge;
+  for (const Concurrency& load : bridge_loads(spec, bridge.ep_size)) {
+    bridge.concurrency = load;
+    append(bridge, points);
+  }
+  for (const SweepPoint& point : series) {
+    for (SweepPoint& other : counterfactuals(spec, point)) append(std::move(other), points);
+  }
+}
+
 // Without repeats in the order of the file; see shuffled_series().
 void append_repeat(const SweepSpec& spec, const std::vector<SweepPoint>& repeat,
                    std::vector<SweepPoint>& points) {
@@ -51,9 +73,14 @@ void append_repeat(const SweepSpec& spec, const std::vector<SweepPoint>& repeat,
   std::vector<std::size_t> order(repeat.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   if (spec.repeats > 1) order = shuffled_series(shape, spec.seed, repeat.front().repeat);
+  // Series are told apart by their place outside and inside of the loads.
+  std::map<std::size_t, std::vector<SweepPoint>> series;
   for (const std::size_t position : order) {
-    points.push_back(repeat[position]);
-    points.back().index = static_cast<int>(points.size()) - 1;
+    const std::size_t outer = position / (shape.num_loads * shape.num_inner);
+    std::vector<SweepPoint>& own = series[outer * shape.num_inner + position % shape.num_inner];
+    own.push_back(repeat[position]);
+    append(repeat[position], points);
+    if (own.size() == shape.num_loads) append_explaining(spec, own, points);
   }
 }
 

@@ -90,6 +90,7 @@ Json sweep_spec_json(const SweepSpec& spec) {
           {"groups", to_string(spec.groups)},
           {"weight_cache", to_string(spec.weight_cache)},
           {"ceilings", to_string(spec.ceilings)},
+          {"explain", to_string(spec.explain)},
           {"allow_empty_ranks", spec.allow_empty_ranks},
           {"layers", spec.layers},
           {"vary_routing", spec.vary_routing},

@@ -36,6 +36,11 @@ enum class WeightCache { flush, warm };
 // Whether a run measures what its ranks can do at best, beside its points.
 enum class Ceilings { measure, skip };
 
+// Which points beside the asked ones are run to explain those: none, those that tell width from
+// concurrency, or counterfactual ones too (plan/bridges.h).
+enum class Explain { none, bridges, deep };
+
+inline const std::vector<std::string> kExplainNames = {"none", "bridges", "deep"};
 inline const std::vector<std::string> kConcurrencyModeNames = {"fixed_global", "fixed_per_rank",
                                                                "listed"};
 inline const std::vector<std::string> kMappingNames = {"packed", "spread"};
@@ -60,6 +65,9 @@ inline const std::string& to_string(Groups groups) {
 }
 inline const std::string& to_string(WeightCache cache) {
   return kWeightCacheNames[static_cast<std::size_t>(cache)];
+}
+inline const std::string& to_string(Explain explain) {
+  return kExplainNames[static_cast<std::size_t>(explain)];
 }
 inline const std::string& to_string(Ceilings ceilings) {
   return kCeilingsNames[static_cast<std::size_t>(ceilings)];
@@ -139,6 +147,7 @@ struct SweepSpec {
   Groups groups = Groups::fill;
   WeightCache weight_cache = WeightCache::flush;
   Ceilings ceilings = Ceilings::measure;
+  Explain explain = Explain::bridges;
   bool allow_empty_ranks = false;  // EP sizes above num_experts: ranks without experts join in
   int layers = 1;
   int vary_routing = 1;  // steps that iterations go through; 1: all see the same

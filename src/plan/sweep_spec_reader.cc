@@ -34,6 +34,7 @@ const std::vector<std::string> kTopKeys = {"name",
                                            "groups",
                                            "weight_cache",
                                            "ceilings",
+                                           "explain",
                                            "allow_empty_ranks",
                                            "layers",
                                            "vary_routing",
@@ -178,6 +179,9 @@ void read_fixed(const MapReader& top, SweepSpec& spec) {
   }
   if (const YamlNode* node = top.find("weight_cache")) {
     spec.weight_cache = read_enum<WeightCache>(*node, kWeightCacheNames);
+  }
+  if (const YamlNode* node = top.find("explain")) {
+    spec.explain = read_enum<Explain>(*node, kExplainNames);
   }
   if (const YamlNode* node = top.find("ceilings")) {
     spec.ceilings = read_enum<Ceilings>(*node, kCeilingsNames);

@@ -32,7 +32,7 @@ class TermSum {
 
   void put_experts() {
     const BreakdownModel &a = a_.model, &b = b_.model;
-    const double ffn = change(LayerPart::ffn_mean);
+    const double ffn = change(LayerPart::ffn_typical);
     if (!a.weight_us || !b.weight_us || !a.compute_us || !b.compute_us) {
       return put(Cause::expert_kernel, ffn);
     }

@@ -37,63 +37,40 @@ Roofs roofs_of(const std::vector<std::vector<FfnWork>>& work,
   return roofs;
 }
 
-// What the ranks of a group took for a stage of their own in one (iteration, layer).
-struct Cell {
-  double sum_s = 0, max_s = 0;
-  int slowest_row = -1;
+// What the ranks of one group took for a stage of their own in one (iteration, layer).
+struct GroupTimes {
+  const std::vector<int>* rows = nullptr;
+  std::vector<double> seconds;  // by row of the group
+  std::size_t slowest = 0;
 
-  void add(int row, double seconds) {
-    sum_s += seconds;
-    if (slowest_row >= 0 && seconds <= max_s) return;
-    max_s = seconds;
-    slowest_row = row;
-  }
+  double max_s() const { return seconds[slowest]; }
 };
 
-class Cells {
- public:
-  Cells(const TimingTable& table, const TableRows& rows, Stage stage)
-      : num_groups_(static_cast<std::size_t>(std::ranges::max(rows.group_of_row)) + 1),
-        ranks_in_group_(num_groups_, 0),
-        num_layers_(table.num_layers()),
-        cells_(static_cast<std::size_t>(table.num_iterations() * table.num_layers()) *
-               num_groups_) {
-    for (int row = 0; row < table.num_ranks(); ++row) {
-      const auto group = static_cast<std::size_t>(rows.group_of_row[static_cast<std::size_t>(row)]);
-      ++ranks_in_group_[group];
-      for (int i = 0; i < table.num_iterations(); ++i) {
-        for (int l = 0; l < num_layers_; ++l) {
-          cells_[first_of(i, l) + group].add(row, table.wall_s(row, i, l, stage));
-        }
-      }
-    }
-  }
+using Groups = std::vector<std::vector<int>>;  // rows of each
 
-  // Of the group whose slowest rank is slowest.
-  struct Slowest {
-    double mean_s = 0, excess_s = 0;
-    int row = 0;
-  };
-  Slowest at(int iteration, int layer) const {
-    const std::size_t first = first_of(iteration, layer);
-    std::size_t group = 0;
-    for (std::size_t g = 1; g < num_groups_; ++g) {
-      if (cells_[first + g].max_s > cells_[first + group].max_s) group = g;
-    }
-    const Cell& cell = cells_[first + group];
-    const double mean_s = cell.sum_s / ranks_in_group_[group];
-    return {.mean_s = mean_s, .excess_s = cell.max_s - mean_s, .row = cell.slowest_row};
+Groups groups_of(const TableRows& rows) {
+  Groups groups(static_cast<std::size_t>(std::ranges::max(rows.group_of_row)) + 1);
+  for (std::size_t row = 0; row < rows.group_of_row.size(); ++row) {
+    groups[static_cast<std::size_t>(rows.group_of_row[row])].push_back(static_cast<int>(row));
   }
+  return groups;
+}
 
- private:
-  std::size_t first_of(int iteration, int layer) const {
-    return static_cast<std::size_t>(iteration * num_layers_ + layer) * num_groups_;
+// Of the group whose slowest rank is slowest.
+GroupTimes slowest_group(const TimingTable& table, const Groups& groups, int iteration, int layer,
+                         Stage stage) {
+  GroupTimes slowest;
+  for (const std::vector<int>& rows : groups) {
+    if (rows.empty()) continue;
+    GroupTimes times{.rows = &rows, .seconds = {}, .slowest = 0};
+    for (const int row : rows) {
+      times.seconds.push_back(table.wall_s(row, iteration, layer, stage));
+      if (times.seconds.back() > times.max_s()) times.slowest = times.seconds.size() - 1;
+    }
+    if (slowest.rows == nullptr || times.max_s() > slowest.max_s()) slowest = std::move(times);
   }
-  std::size_t num_groups_;
-  std::vector<int> ranks_in_group_;
-  int num_layers_;
-  std::vector<Cell> cells_;
-};
+  return slowest;
+}
 
 // A rank's roof in one routing, and its median time over the iterations that had it.
 struct TimedWork {
@@ -146,57 +123,72 @@ double slope_of(std::vector<std::vector<TimedWork>> by_routing, double least) {
   return std::clamp(nearest_rank(slopes, 0.5), least, most);
 }
 
-// Means over layers, of each iteration.
-struct FfnSamples {
-  std::vector<double> mean_s, rows_s, uneven_s;
+// Of one stage, microseconds per layer.
+struct StageParts {
+  double typical_us = 0, rows_us = 0, uneven_us = 0;
 };
 
-FfnSamples ffn_samples(const TimingTable& table, const TableRows& rows,
-                       const std::vector<int>& ep_rank_of_row, const Roofs& roofs, double slope) {
-  const Cells cells(table, rows, Stage::expert_ffn);
-  std::vector<double> mean_roofs;
-  for (const std::vector<double>& ranks : roofs) mean_roofs.push_back(mean_of(ranks));
-  FfnSamples samples;
-  for (int i = 0; i < table.num_iterations(); ++i) {
-    double mean_s = 0, rows_s = 0, excess_s = 0;
-    for (int l = 0; l < table.num_layers(); ++l) {
-      const Cells::Slowest slowest = cells.at(i, l);
-      const auto routing = static_cast<std::size_t>(
-          routing_at(table.num_layers(), static_cast<int>(roofs.size()), i, l));
-      const auto ep_rank =
-          static_cast<std::size_t>(ep_rank_of_row.at(static_cast<std::size_t>(slowest.row)));
-      const double explained_s = slope * (roofs[routing].at(ep_rank) - mean_roofs[routing]);
-      mean_s += slowest.mean_s;
-      excess_s += slowest.excess_s;
-      rows_s += std::clamp(explained_s, 0.0, slowest.excess_s);
-    }
-    const double layers = table.num_layers();
-    samples.mean_s.push_back(mean_s / layers);
-    samples.rows_s.push_back(rows_s / layers);
-    samples.uneven_s.push_back((excess_s - rows_s) / layers);
+struct StageSamples {
+  std::vector<double> typical_s, rows_s, uneven_s;
+
+  StageParts p50() const {
+    return {.typical_us = nearest_rank(typical_s, 0.5) * kUsPerS,
+            .rows_us = nearest_rank(rows_s, 0.5) * kUsPerS,
+            .uneven_us = nearest_rank(uneven_s, 0.5) * kUsPerS};
   }
-  return samples;
+};
+
+// parts_of(times, iteration, layer) gives {typical, rows} in seconds of one (iteration, layer).
+template <typename PartsOf>
+StageParts stage_parts(const TimingTable& table, const Groups& groups, Stage stage,
+                       const PartsOf& parts_of) {
+  StageSamples samples;
+  const double layers = table.num_layers();
+  for (int i = 0; i < table.num_iterations(); ++i) {
+    double typical_s = 0, rows_s = 0, all_s = 0;
+    for (int l = 0; l < table.num_layers(); ++l) {
+      const GroupTimes times = slowest_group(table, groups, i, l, stage);
+      const auto [typical, rows] = parts_of(times, i, l);
+      typical_s += typical;
+      rows_s += rows;
+      all_s += times.max_s();
+    }
+    samples.typical_s.push_back(typical_s / layers);
+    samples.rows_s.push_back(rows_s / layers);
+    samples.uneven_s.push_back((all_s - typical_s - rows_s) / layers);
+  }
+  return samples.p50();
 }
 
-struct LocalStage {
-  double mean_us = 0, uneven_us = 0;
+struct CellParts {
+  double typical_s = 0, rows_s = 0;
 };
 
-LocalStage local_stage(const TimingTable& table, const TableRows& rows, Stage stage) {
-  const Cells cells(table, rows, stage);
-  std::vector<double> means_s, excesses_s;
-  for (int i = 0; i < table.num_iterations(); ++i) {
-    double mean_s = 0, excess_s = 0;
-    for (int l = 0; l < table.num_layers(); ++l) {
-      const Cells::Slowest slowest = cells.at(i, l);
-      mean_s += slowest.mean_s;
-      excess_s += slowest.excess_s;
-    }
-    means_s.push_back(mean_s / table.num_layers());
-    excesses_s.push_back(excess_s / table.num_layers());
-  }
-  return {.mean_us = nearest_rank(means_s, 0.5) * kUsPerS,
-          .uneven_us = nearest_rank(excesses_s, 0.5) * kUsPerS};
+StageParts ffn_parts(const TimingTable& table, const Groups& groups,
+                     const std::vector<int>& ep_rank_of_row, const Roofs& roofs, double slope) {
+  std::vector<double> mean_roofs;
+  for (const std::vector<double>& ranks : roofs) mean_roofs.push_back(mean_of(ranks));
+  return stage_parts(
+      table, groups, Stage::expert_ffn, [&](const GroupTimes& times, int i, int l) -> CellParts {
+        const auto routing = static_cast<std::size_t>(
+            routing_at(table.num_layers(), static_cast<int>(roofs.size()), i, l));
+        const auto rows_s_of = [&](std::size_t position) {
+          const auto row = static_cast<std::size_t>((*times.rows)[position]);
+          const auto ep_rank = static_cast<std::size_t>(ep_rank_of_row.at(row));
+          return slope * (roofs[routing].at(ep_rank) - mean_roofs[routing]);
+        };
+        std::vector<double> at_mean_rows = times.seconds;
+        for (std::size_t k = 0; k < at_mean_rows.size(); ++k) at_mean_rows[k] -= rows_s_of(k);
+        const double typical_s = std::min(nearest_rank(at_mean_rows, 0.5), times.max_s());
+        return {.typical_s = typical_s,
+                .rows_s = std::clamp(rows_s_of(times.slowest), 0.0, times.max_s() - typical_s)};
+      });
+}
+
+StageParts local_parts(const TimingTable& table, const Groups& groups, Stage stage) {
+  return stage_parts(table, groups, stage, [](const GroupTimes& times, int, int) -> CellParts {
+    return {.typical_s = nearest_rank(times.seconds, 0.5), .rows_s = 0};
+  });
 }
 
 double skew_floor_s(const Roofs& uniform, double slope) {
@@ -248,15 +240,16 @@ std::optional<Breakdown> break_down(const TimingTable& table, const TableRows& r
   const Roofs roofs = roofs_of(work.ffn, work.rates);
   const double slope =
       slope_of(timed_work(table, ep_rank_of_row, roofs), work.rates.has_value() ? 1.0 : 0.0);
-  const FfnSamples ffn = ffn_samples(table, rows, ep_rank_of_row, roofs, slope);
+  const Groups groups = groups_of(rows);
+  const StageParts ffn = ffn_parts(table, groups, ep_rank_of_row, roofs, slope);
 
   Breakdown result{.period_us = *period_s * kUsPerS, .parts_us = {}, .model = model_of(work)};
-  result.at(LayerPart::ffn_mean) = nearest_rank(ffn.mean_s, 0.5) * kUsPerS;
-  result.at(LayerPart::ffn_rows) = nearest_rank(ffn.rows_s, 0.5) * kUsPerS;
-  result.at(LayerPart::uneven) = nearest_rank(ffn.uneven_s, 0.5) * kUsPerS;
+  result.at(LayerPart::ffn_typical) = ffn.typical_us;
+  result.at(LayerPart::ffn_rows) = ffn.rows_us;
+  result.at(LayerPart::uneven) = ffn.uneven_us;
   const auto put_local = [&](Stage stage, LayerPart part) {
-    const LocalStage local = local_stage(table, rows, stage);
-    result.at(part) = local.mean_us;
+    const StageParts local = local_parts(table, groups, stage);
+    result.at(part) = local.typical_us;
     result.at(LayerPart::uneven) += local.uneven_us;
   };
   put_local(Stage::router, LayerPart::router);

@@ -18,20 +18,20 @@ namespace epsweep {
 
 // Microseconds per layer. All but `residual` are of the aligned pass.
 enum class LayerPart {
-  router,          // mean over ranks
+  router,          // median rank
   count_exchange,  // transfer
-  permute,         // mean over ranks
+  permute,         // median rank
   dispatch,        // transfer
-  ffn_mean,        // expert_ffn, mean over ranks
-  ffn_rows,        // what the slowest rank takes beyond the mean because of its rows
-  uneven,          // what slowest ranks take beyond the mean although rows do not explain it, in
-                   // all stages of their own: host, clock, device
+  ffn_typical,     // expert_ffn of a rank with the mean rows, like the median rank otherwise
+  ffn_rows,        // what the slowest rank takes beyond that because of its rows
+  uneven,          // what slowest ranks take beyond that although rows do not explain it, in all
+                   // stages of their own: host, clock, device
   combine,         // transfer
-  unpermute,       // mean over ranks
+  unpermute,       // median rank
   residual,        // chained period - sum of the others
 };
 inline constexpr std::array<std::string_view, 10> kPartNames = {
-    "router",   "count_exchange", "permute", "dispatch",  "ffn_mean",
+    "router",   "count_exchange", "permute", "dispatch",  "ffn_typical",
     "ffn_rows", "uneven",         "combine", "unpermute", "residual"};
 inline constexpr std::size_t kNumParts = kPartNames.size();
 

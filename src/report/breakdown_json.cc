@@ -96,10 +96,11 @@ std::optional<Breakdown> breakdown_of(const Json& record) {
 
 std::string breakdown_formula() {
   return "p50 us per layer, parts add up to the chained p50 (period_us). router, permute, "
-         "unpermute, "
-         "ffn_mean: mean over ranks; count_exchange, dispatch, combine: transfer; ffn_rows: what "
-         "the slowest rank takes beyond the mean for its rows, by the slope of time over roofline "
-         "time between ranks; uneven: what slowest ranks take beyond the mean in stages of their "
+         "unpermute: median rank; count_exchange, dispatch, combine: transfer; ffn_typical: a rank "
+         "with the mean rows, like the median rank otherwise; ffn_rows: what the slowest rank "
+         "takes "
+         "beyond that for its rows, by the slope of time over roofline time between ranks; uneven: "
+         "what slowest ranks take beyond that in stages of their "
          "own although rows do not explain it; residual: period_us - all others, which are of the "
          "aligned pass. model: weight_us, compute_us: the mean rank's touched weights at the "
          "measured bandwidth and operations at the measured rate (median rank); skew_floor_us: "

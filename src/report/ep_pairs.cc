@@ -12,7 +12,7 @@ namespace epsweep {
 namespace {
 
 // Axes in which points of a series differ, or that follow from those.
-constexpr const char* kOfPoint[] = {"index",       "repeat", "ep_size",
+constexpr const char* kOfPoint[] = {"index",       "repeat", "attempt",      "ep_size",
                                     "concurrency", "tokens", "tokens_global"};
 
 std::string series_of(const Json& record) {
@@ -56,13 +56,14 @@ struct Load {
 
 struct Series {
   std::map<Key, std::map<std::string, PairSide>> sides;  // by mode
-  std::vector<Load> loads;                 // as they come
-  std::map<Load, std::vector<Key>> asked;  // by EP size
+  std::vector<Load> loads;                               // as they come
+  std::map<Load, std::vector<Key>> asked;                // by EP size
 
   void ask(const Json& record) {
     const Json* tokens = find_value(record, "point.tokens");
-    const std::string role = find_text(record, "role");
-    if (tokens == nullptr || !tokens->is_number() || (!role.empty() && role != "asked")) return;
+    if (tokens == nullptr || !tokens->is_number() || find_text(record, "load_from") == "bridge") {
+      return;
+    }
     const Load load{find_text(record, "point.concurrency"), tokens->get<std::int64_t>()};
     if (!asked.contains(load)) loads.push_back(load);
     std::vector<Key>& keys = asked[load];
@@ -151,6 +152,12 @@ std::vector<EpPair> ep_pairs(const std::vector<const Json*>& records) {
   std::vector<EpPair> pairs;
   for (const std::string& series : order) put_pairs(names.at(series), all.at(series), pairs);
   return pairs;
+}
+
+std::vector<EpPair> ep_pairs(const std::vector<Json>& records) {
+  std::vector<const Json*> pointers;
+  for (const Json& record : records) pointers.push_back(&record);
+  return ep_pairs(pointers);
 }
 
 }  // namespace epsweep

@@ -313,7 +313,9 @@ Json record_formulas() {
        "their low and high: low of one over high of the other"},
       {"load_from",
        "ladder: of the experiment; bisection: between the last admitted and the first refused load "
-       "of its series"},
+       "of its series; bridge: (P_b, C_a) or (P_a, C_b) of two asked points, so that width and "
+       "concurrency are told apart; counterfactual: an asked point with balanced routing or "
+       "contiguous experts instead"},
       {"m_distribution", m_distribution_formula()},
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "

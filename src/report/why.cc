@@ -1,6 +1,7 @@
 #include "report/why.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 
@@ -62,24 +63,30 @@ std::vector<Named> named_causes(const EpPair& pair, const Attribution& attributi
 }
 
 std::string cause_text(const char* what, const Named& cause) {
-  std::string text =
-      fmt::format("largest {}: {} ({:+.1f} us per layer", what, cause.name, cause.us);
+  std::string text = fmt::format("{}: {} ({:+.1f} us per layer", what, cause.name, cause.us);
   if (cause.interval) {
     text += fmt::format(" [{:+.1f}, {:+.1f}]", cause.interval->low, cause.interval->high);
   }
   return text + ")";
 }
 
-std::string causes_sentence(const EpPair& pair, const Attribution& attribution) {
+// Of the longer layer: less is nobody's reason.
+constexpr double kLeastShare = 0.005;
+
+std::string causes_sentence(const EpPair& pair, const Why& why) {
+  const Attribution& attribution = *why.attribution;
   const std::vector<Named> causes = named_causes(pair, attribution);
   const auto [gain, loss] = std::ranges::minmax(causes, {}, &Named::us);
   const double residual_us = attribution.total.residual();
-  const auto told = [residual_us](const Named& cause) {
-    return is_told(cause.us, residual_us, cause.interval);
+  const double least_us =
+      kLeastShare * std::max(nearest_rank(why.a.layer_us, 0.5), nearest_rank(why.b.layer_us, 0.5));
+  const auto told = [=](const Named& cause) {
+    return std::abs(cause.us) >= least_us && is_told(cause.us, residual_us, cause.interval);
   };
   std::vector<std::string> parts;
-  if (gain.us < 0 && told(gain)) parts.push_back(cause_text("gain", gain));
-  if (loss.us > 0 && told(loss)) parts.push_back(cause_text("loss", loss));
+  if (gain.us < 0 && told(gain)) parts.push_back(cause_text("Largest gain", gain));
+  if (loss.us > 0 && told(loss))
+    parts.push_back(cause_text(parts.empty() ? "Largest loss" : "largest loss", loss));
   const std::string note =
       attribution.effects
           ? ""
@@ -88,7 +95,7 @@ std::string causes_sentence(const EpPair& pair, const Attribution& attribution) 
   if (!parts.empty()) return fmt::format("{}{}.", fmt::join(parts, "; "), note);
   const Named& largest = -gain.us > loss.us ? gain : loss;
   return fmt::format(
-      "the cause cannot be told: the largest term ({}, {:+.1f} us) does not exceed the residual "
+      "The cause cannot be told: the largest term ({}, {:+.1f} us) does not exceed the residual "
       "({:+.1f} us) and the spread{}.",
       largest.name, largest.us, residual_us, note);
 }
@@ -164,7 +171,7 @@ Why explain(const EpPair& pair) {
   }
   why.text = shown_sentence(pair, why) + numbers_sentence(pair, why) + ".";
   if (!why.attribution) return why;
-  const std::string causes = causes_sentence(pair, *why.attribution);
+  const std::string causes = causes_sentence(pair, why);
   why.text += why.verdict == PairVerdict::difference
                   ? " " + causes
                   : " No cause is named without a difference; the terms are what was seen.";

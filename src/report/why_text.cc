@@ -72,6 +72,8 @@ std::string terms_text(const Attribution& attribution, double period_a_us, doubl
 
 std::string pair_text(const EpPair& pair) {
   const Why why = explain(pair);
+  // The repeats' own verdict says the same.
+  if (why.difference && !why.attribution) return "";
   std::string text =
       fmt::format("\n  EP{} -> EP{}, {}\n", pair.a.ep_size, pair.b.ep_size, pair.held);
   if (why.attribution) {

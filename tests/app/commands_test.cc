@@ -40,8 +40,8 @@ TEST(Plan, CaseC01FixedGlobalConcurrency) {
 }
 
 TEST(Plan, CaseC02FixedPerRankConcurrency) {
-  const Json points = plan_points(
-      toy_experiment({kShapeS, "ep_sizes: [8, 32]", "concurrency: {fixed_per_rank: [32]}"}));
+  const Json points = plan_points(toy_experiment(
+      {kShapeS, "ep_sizes: [8, 32]", "concurrency: {fixed_per_rank: [32]}", "explain: none"}));
   EXPECT_EQ(points[0]["tokens_global"], 256);
   EXPECT_EQ(points[1]["tokens_global"], 1024);
   EXPECT_EQ(points[0]["rows_per_expert"]["mean"], 8);

@@ -25,6 +25,7 @@ class Compare : public ::testing::Test {
                                       "iterations: 10",
                                       "repeats: 4",
                                       "concurrency: {fixed_global: [64], fixed_per_rank: [8]}",
+                                      "explain: none",
                                       "sim: {noise: {run: 0.01}}"};
     lines.insert(lines.end(), changes.begin(), changes.end());
     const std::string out = dir.path(name);

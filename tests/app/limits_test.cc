@@ -117,9 +117,9 @@ TEST(LimitsSim, TheOrderOfLoadsInTheFileDoesNotMatter) {
 TEST(LimitsSim, ResolutionPerRankLoadsAndTheLaddersEnd) {
   // Tokens of a rank: EP2 to 100, EP4 to 40. sqrt(64 * 128) = 90.5, 128 / 91 < 1.5;
   // sqrt(32 * 64) = 45.3, sqrt(32 * 45) = 37.9: 45 / 38 < 1.5 but 45 / 32 < 1.5 already.
-  const LimitsRun coarse =
-      simulate(limits_experiment({"concurrency: {fixed_per_rank: [8, 16, 32, 64, 128]}",
-                                  "limits: {tpot_ms: 1.5, other_layer_us: 30, resolution: 0.5}"}));
+  const LimitsRun coarse = simulate(
+      limits_experiment({"explain: none", "concurrency: {fixed_per_rank: [8, 16, 32, 64, 128]}",
+                         "limits: {tpot_ms: 1.5, other_layer_us: 30, resolution: 0.5}"}));
   EXPECT_THAT(loads_of(coarse.records, 2),
               ElementsAre("8", "16", "32", "64", "128", "128 again", "+91"));
   EXPECT_THAT(loads_of(coarse.records, 4),

@@ -151,11 +151,12 @@ TEST(ScoreLayers, more_tokens_of_the_same_step_have_been_seen) {
   SweepPoint point = lognormal_point();
   point.fit_on = TraceChoice{.routing = {}, .step = {}, .seed = {}, .tokens = 1000};
   EXPECT_THAT(planned(point).placement_score.value().warnings, SizeIs(1));
-  // So has a step, for a routing that is the same in every step.
-  SweepPoint recorded = sample_point("recorded_trace", 64, 8, 64, 8);
+  // Another step of a recording has other tokens.
+  SweepPoint recorded = sample_point("recorded_trace", 64, 8, 16, 8);
   recorded.placement = "eplb";
-  recorded.fit_on = TraceChoice{.routing = {}, .step = 5, .seed = {}, .tokens = {}};
-  EXPECT_THAT(planned(recorded).placement_score.value().warnings, SizeIs(1));
+  recorded.fit_on = TraceChoice{.routing = {}, .step = 3, .seed = {}, .tokens = {}};
+  EXPECT_THAT(planned(recorded).placement_score.value().warnings,
+              ElementsAre(HasSubstr("the same recording")));
 }
 
 TEST(ScoreLayers, one_recording_for_both_is_warned_of) {

@@ -43,6 +43,7 @@ SweepSpec small_spec() {
   spec.grouped_gemm = {"onednn"};
   spec.dtype = {DType::bf16};
   spec.mapping = {Mapping::packed};
+  spec.explain = Explain::none;
   return spec;
 }
 

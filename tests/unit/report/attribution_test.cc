@@ -47,24 +47,24 @@ TEST(Terms, FindThePartThatChanged) {
   expect_only(terms_between(base(), changed(LayerPart::count_exchange, 7)), Cause::overhead, 7);
   expect_only(terms_between(base(), changed(LayerPart::uneven, 7)), Cause::host, 7);
   expect_only(terms_between(base(), changed(LayerPart::ffn_rows, 7)), Cause::skew, 7);
-  expect_only(terms_between(base(), changed(LayerPart::ffn_mean, 7)), Cause::expert_kernel, 7);
+  expect_only(terms_between(base(), changed(LayerPart::ffn_typical, 7)), Cause::expert_kernel, 7);
   expect_only(terms_between(base(), changed(LayerPart::dispatch, 7)), Cause::dispatch_off_line, 7);
   expect_only(terms_between(base(), changed(LayerPart::combine, 7)), Cause::combine_off_line, 7);
   expect_only(terms_between(base(), changed(LayerPart::residual, 7)), Cause::residual, 7);
 }
 
 TEST(Terms, HalfTheWeightsAreWeightTrafficUntilOperationsBind) {
-  Breakdown half = changed(LayerPart::ffn_mean, -90);
+  Breakdown half = changed(LayerPart::ffn_typical, -90);
   half.model.weight_us = 90;
   expect_only(terms_between(base(), half), Cause::weight_traffic, -90);
   // 180 -> 30 us of weights under 60 us of operations: the roofline falls by 120 us only, and
   // operations alone would have changed nothing.
-  Breakdown bound = changed(LayerPart::ffn_mean, -120);
+  Breakdown bound = changed(LayerPart::ffn_typical, -120);
   bound.model.weight_us = 30;
   expect_only(terms_between(base(), bound), Cause::weight_traffic, -120);
   // Operations that come to bind while weights fall: the roofline goes from 180 to 200 us. Weights
   // do -120 before and 0 after the operations rose, operations +20 before and +140 after.
-  Breakdown both = changed(LayerPart::ffn_mean, 20);
+  Breakdown both = changed(LayerPart::ffn_typical, 20);
   both.model.weight_us = 30;
   both.model.compute_us = 200;
   const Terms terms = terms_between(base(), both);
@@ -119,7 +119,7 @@ TEST(Terms, WhereOneSideExchangesNothingTheOtherSidesLineCounts) {
 }
 
 TEST(Terms, WhatNobodyMeasuredIsNotSplitOff) {
-  Breakdown b = changed(LayerPart::ffn_mean, -30);
+  Breakdown b = changed(LayerPart::ffn_typical, -30);
   b.model = {};
   b.model.dedup = 1;
   const Terms terms = terms_between(base(), b);
@@ -175,10 +175,10 @@ TEST(Attribution, AlwaysAddsUp) {
 // Wider alone: -90 us of weights. More tokens alone: +40 us at the narrow size, +20 at the wide
 // one.
 TEST(Attribution, ShowsBothOrdersAndTheirMean) {
-  Breakdown wide_low = changed(LayerPart::ffn_mean, -90);
+  Breakdown wide_low = changed(LayerPart::ffn_typical, -90);
   wide_low.model.weight_us = 90;
-  Breakdown narrow_high = changed(LayerPart::ffn_mean, 40);
-  Breakdown b = changed(LayerPart::ffn_mean, -70);
+  Breakdown narrow_high = changed(LayerPart::ffn_typical, 40);
+  Breakdown b = changed(LayerPart::ffn_typical, -70);
   b.model.weight_us = 90;
   const Attribution result =
       attribute({.a = {base()}, .b = {b}, .wide_low = {wide_low}, .narrow_high = {narrow_high}});
@@ -207,8 +207,8 @@ TEST(Attribution, WithoutABridgeEffectsAreNotToldApart) {
 TEST(Attribution, SpreadIsThatOfPairedRepeats) {
   std::vector<Breakdown> a, b;
   for (const double drift : {0.0, 30.0, 60.0}) {
-    a.push_back(changed(LayerPart::ffn_mean, drift));
-    b.push_back(changed(LayerPart::ffn_mean, drift + 10 + drift / 30));
+    a.push_back(changed(LayerPart::ffn_typical, drift));
+    b.push_back(changed(LayerPart::ffn_typical, drift + 10 + drift / 30));
   }
   const Attribution result = attribute({.a = a, .b = b});
   const Interval kernel = (*result.total_intervals)[static_cast<std::size_t>(Cause::expert_kernel)];

@@ -91,6 +91,11 @@ Rows per expert (M) and dispatch bytes
 
 Not measured
   EP8 8 tok/group: skipped: too big
+
+Why (us per layer, later minus earlier EP size, of medians over repeats [their spread]; terms add up to the difference; x: factor on tokens/s per rank at the same tokens)
+
+  EP2 -> EP8, fixed_global 8
+    EP8 was not measured (skipped: too big). EP2 has nothing to be compared to.
 )GOLDEN");
 }
 
