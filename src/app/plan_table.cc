@@ -145,9 +145,11 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
       add_row(sections[s], point, planned, axes, of_mode[s]);
     }
   }
-  std::string text = fmt::format("{}: {} points, model {} ({} experts, top-{}), plan checksum {}\n",
-                                 spec.name, plan.points.size(), spec.model.name,
-                                 spec.model.num_experts, spec.model.top_k, hex64(plan.fingerprint));
+  const auto bridges = std::ranges::count(plan.points, LoadFrom::bridge, &SweepPoint::load_from);
+  std::string text = fmt::format(
+      "{}: {} points{}, model {} ({} experts, top-{}), plan checksum {}\n", spec.name,
+      plan.points.size(), bridges == 0 ? "" : fmt::format(" ({} of them bridges)", bridges),
+      spec.model.name, spec.model.num_experts, spec.model.top_k, hex64(plan.fingerprint));
   for (std::size_t s = 0; s < sections.size(); ++s) {
     for (std::size_t mode = 0; mode < tables.size(); ++mode) {
       if (tables[mode][s].rows.empty()) continue;

@@ -81,7 +81,8 @@ int run(const ReplayCommand& command) {
   const std::vector<Json> records = all_records(replayed);
   if (command.json) {
     fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(replayed.runs)},
-                                             {"why", why_json(ep_pairs(records))}}));
+                                             {"why", why_json(ep_pairs(records))},
+                                             {"crossovers", crossings_json(ep_pairs(records))}}));
   } else {
     fmt::print("{}\n", text_of(replayed));
   }

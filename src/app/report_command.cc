@@ -31,7 +31,8 @@ int run(const ReportCommand& command) {
     fmt::print("{}", points_csv(records));
   } else if (command.json) {
     fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(runs)},
-                                             {"why", why_json(ep_pairs(records))}}));
+                                             {"why", why_json(ep_pairs(records))},
+                                             {"crossovers", crossings_json(ep_pairs(records))}}));
   } else if (command.stages || !command.ranks.empty()) {
     fmt::print("{}\n", point_tables(runs, {.stages = command.stages, .ranks = command.ranks}));
   } else {

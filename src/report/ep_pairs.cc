@@ -90,6 +90,7 @@ void put_pairs(const std::string& name, const Series& series, std::vector<EpPair
       for (std::size_t j = i + 1; j < keys.size(); ++j) {
         const Key a = keys[i], b = keys[j];
         pairs.push_back({.held = fmt::format("{} {}{}", load.mode, load.tokens, name),
+                         .series = name,
                          .mode = load.mode,
                          .load = load.tokens,
                          .a = series.sides.at(a).at(load.mode),

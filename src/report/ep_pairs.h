@@ -22,7 +22,8 @@ struct PairSide {
 
 // A series' two EP sizes at one load of one concurrency mode, the smaller one first.
 struct EpPair {
-  std::string held;  // "fixed_per_rank 64", and what tells series apart
+  std::string held;    // "fixed_per_rank 64", and what tells series apart
+  std::string series;  // the latter alone: ", zipf", or nothing
   std::string mode;
   std::int64_t load = 0;  // tokens_global or tokens_per_rank, as the mode says
   PairSide a, b;

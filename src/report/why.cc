@@ -154,6 +154,31 @@ PairVerdict verdict_of(const Why& why) {
 
 }  // namespace
 
+std::vector<PairCrossings> pair_crossings(const std::vector<EpPair>& pairs) {
+  std::vector<PairCrossings> ladders;
+  std::vector<std::vector<LoadVerdict>> loads;
+  for (const EpPair& pair : pairs) {
+    const auto same = [&pair](const PairCrossings& ladder) {
+      const EpPair& first = *ladder.first;
+      return first.series == pair.series && first.mode == pair.mode &&
+             first.a.ep_size == pair.a.ep_size && first.b.ep_size == pair.b.ep_size;
+    };
+    const auto ladder = std::ranges::find_if(ladders, same);
+    const auto at = static_cast<std::size_t>(ladder - ladders.begin());
+    if (ladder == ladders.end()) {
+      ladders.push_back({.first = &pair, .crossings = {}});
+      loads.emplace_back();
+    }
+    const std::optional<Difference> difference = explain(pair).difference;
+    if (!difference) continue;
+    loads[at].push_back(
+        {.tokens = pair.load, .shown = difference->shown, .ratio = difference->ratio});
+  }
+  for (std::size_t i = 0; i < ladders.size(); ++i) ladders[i].crossings = crossings(loads[i]);
+  std::erase_if(ladders, [](const PairCrossings& ladder) { return ladder.crossings.empty(); });
+  return ladders;
+}
+
 Why explain(const EpPair& pair) {
   Why why;
   why.a = numbers_of(pair.a);

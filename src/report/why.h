@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "report/crossover.h"
 #include "report/ep_pairs.h"
 #include "report/verdict.h"
 
@@ -43,5 +44,13 @@ Why explain(const EpPair& pair);
 std::string why_text(const std::vector<EpPair>& pairs);
 // A list with everything of every pair.
 Json why_json(const std::vector<EpPair>& pairs);
+
+// The loads between which one EP size comes to win over another, of every ladder of pairs.
+struct PairCrossings {
+  const EpPair* first = nullptr;  // of the ladder
+  std::vector<Crossing> crossings;
+};
+std::vector<PairCrossings> pair_crossings(const std::vector<EpPair>& pairs);
+Json crossings_json(const std::vector<EpPair>& pairs);
 
 }  // namespace epsweep

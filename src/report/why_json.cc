@@ -52,6 +52,24 @@ Json side_json(const PairSide& side, const SideNumbers& numbers) {
 
 }  // namespace
 
+Json crossings_json(const std::vector<EpPair>& pairs) {
+  Json list = Json::array();
+  for (const PairCrossings& ladder : pair_crossings(pairs)) {
+    for (const Crossing& crossing : ladder.crossings) {
+      const bool starts = crossing.kind == CrossingKind::starts_to_win;
+      list.push_back({{"series", ladder.first->series},
+                      {"concurrency", ladder.first->mode},
+                      {"a", ladder.first->a.ep_size},
+                      {"b", ladder.first->b.ep_size},
+                      {"kind", starts ? "starts_to_win" : "stops_winning"},
+                      {"after_tokens", crossing.after},
+                      {"by_tokens", crossing.by},
+                      {"estimate_tokens", crossing.estimate ? Json(*crossing.estimate) : Json()}});
+    }
+  }
+  return list;
+}
+
 Json why_json(const std::vector<EpPair>& pairs) {
   Json list = Json::array();
   for (const EpPair& pair : pairs) {

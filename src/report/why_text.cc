@@ -25,10 +25,11 @@ std::string interval_text(const std::optional<Interval>& interval) {
   return interval ? fmt::format("[{:+.1f}, {:+.1f}]", interval->low, interval->high) : "";
 }
 
-std::string line(std::string_view name, double us, const std::string& interval, double largest,
-                 const std::string& factor) {
-  return fmt::format("    {:<18} {:>+10.1f}  {:<22} {}  {}\n", name, us, interval, bar(us, largest),
-                     factor);
+// What of a term is due to a higher C, and what to the wider EP.
+std::string effects_of(const Attribution& attribution, std::size_t cause) {
+  if (attribution.effects->concurrency.measured_us() == 0) return "";
+  return fmt::format("  C {:+.1f}, width {:+.1f}", attribution.effects->concurrency.values()[cause],
+                     attribution.effects->width.values()[cause]);
 }
 
 std::string path_text(const char* name, const std::optional<Path>& path) {
@@ -62,10 +63,12 @@ std::string terms_text(const Attribution& attribution, double period_a_us, doubl
     const double us = terms.values()[i];
     const bool is_residual = static_cast<Cause>(i) == Cause::residual;
     if (!is_residual && std::abs(us) < kLeastShare * std::max(period_a_us, period_b_us)) continue;
-    text +=
-        line(kCauseNames[i], us,
-             attribution.total_intervals ? interval_text((*attribution.total_intervals)[i]) : "",
-             largest, fmt::format("x{:.3f}", factors[i]));
+    // Of medians over repeats, so it need not lie among the repeats' own.
+    const bool has_interval = attribution.total_intervals && !is_residual;
+    text += fmt::format("    {:<18} {:>+10.1f}  {:<22} {} x{:.3f}{}\n", kCauseNames[i], us,
+                        has_interval ? interval_text((*attribution.total_intervals)[i]) : "",
+                        bar(us, largest), factors[i],
+                        attribution.effects ? effects_of(attribution, i) : "");
   }
   return text;
 }
@@ -85,6 +88,24 @@ std::string pair_text(const EpPair& pair) {
   return text + "    " + why.text + "\n";
 }
 
+std::string crossings_text(const std::vector<EpPair>& pairs) {
+  std::string text;
+  for (const PairCrossings& ladder : pair_crossings(pairs)) {
+    const EpPair& pair = *ladder.first;
+    for (const Crossing& crossing : ladder.crossings) {
+      text +=
+          fmt::format("  EP{} {} EP{} above {} and at most at {} tokens{} ({}{})\n", pair.b.ep_size,
+                      crossing.kind == CrossingKind::starts_to_win ? "starts to win over"
+                                                                   : "stops winning over",
+                      pair.a.ep_size, crossing.after, crossing.by,
+                      crossing.estimate ? fmt::format(", about {:.0f}", *crossing.estimate) : "",
+                      pair.mode, pair.series);
+    }
+  }
+  return text.empty() ? ""
+                      : "\nCrossovers (layer p50; loads whose repeats show a difference)\n" + text;
+}
+
 }  // namespace
 
 std::string why_text(const std::vector<EpPair>& pairs) {
@@ -102,7 +123,7 @@ std::string why_text(const std::vector<EpPair>& pairs) {
   return "\nWhy (us per layer, later minus earlier EP size, of medians over repeats [their "
          "spread]; "
          "terms add up to the difference; x: factor on tokens/s per rank at the same tokens)\n" +
-         text;
+         text + crossings_text(pairs);
 }
 
 }  // namespace epsweep
