@@ -29,6 +29,7 @@ struct RunCommand {
   std::optional<int> device;  // number of this rank's
   std::optional<int> ranks;   // of a simulated launch
   bool allow_shared_gpu = false;
+  bool counters = false;
   bool dry_run = false;
   std::vector<std::string> argv;
 };

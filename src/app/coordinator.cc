@@ -216,6 +216,7 @@ PointRecordInput Coordinator::measured_input(const SweepPoint& point, const Rank
   input.load.foreign_load = gathered.foreign_load;
   input.device_condition_before = gathered.device_condition_before;
   input.device_condition = gathered.device_condition;
+  input.counters = gathered.counters;
   input.harness = gathered.harness;
   input.clock = gathered.clock;
   const std::vector<int> working = active_ranks(input.layout);

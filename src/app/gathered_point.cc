@@ -43,6 +43,16 @@ GemmCounts counts_of(const Json& layer, std::int64_t routed_rows) {
           .choice = layer[4]};
 }
 
+// Null where nobody asked for them.
+Json counters_json(const WorkCounters& counters) {
+  const bool any = counters.cycles || counters.instructions || counters.cache_misses;
+  if (!any && counters.why_not.empty()) return nullptr;
+  return {{"cycles", json_or_null(counters.cycles)},
+          {"instructions", json_or_null(counters.instructions)},
+          {"cache_misses", json_or_null(counters.cache_misses)},
+          {"why_not", counters.why_not.empty() ? Json() : Json(counters.why_not)}};
+}
+
 // Everything but the times, which travel as numbers.
 // Null where the device says nothing.
 Json condition_json(const DeviceCondition& condition) {
@@ -86,6 +96,7 @@ Json facts_json(const RankPoint& rank_point) {
           {"load_wall_s", outcome.load.wall_s},
           {"load_own_cpu_s", outcome.load.own_cpu_s},
           {"load_host_busy_s", json_or_null(outcome.load.host_busy_s)},
+          {"counters", counters_json(outcome.counters)},
           {"condition_before", condition_json(outcome.condition_before)},
           {"condition", condition_json(outcome.condition_after)}};
 }
@@ -154,12 +165,14 @@ GatheredPoint gather_point(const Comm& world, const HostMap& hosts, const RankPo
     point.device_condition_before.push_back(facts["condition_before"]);
     clocks.push_back(aligned_clock(facts["clock"]));
     point.device_condition.push_back(facts["condition"]);
+    point.counters.push_back(facts["counters"]);
     if (facts["group"] == 0) {
       add_gemm(point.gemms.gate_up, facts, "gate_up");
       add_gemm(point.gemms.down, facts, "down");
     }
   }
-  for (Json* conditions : {&point.device_condition_before, &point.device_condition}) {
+  for (Json* conditions :
+       {&point.device_condition_before, &point.device_condition, &point.counters}) {
     if (std::ranges::all_of(*conditions, &Json::is_null)) *conditions = nullptr;
   }
   point.foreign_load = foreign_load(hosts, loads, num_online_cores());

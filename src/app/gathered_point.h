@@ -27,6 +27,7 @@ struct GatheredPoint {
   std::optional<double> foreign_load;
   // By working rank, around the timed iterations; null where no device tells.
   Json device_condition_before = Json::array(), device_condition = Json::array();
+  Json counters = Json::array();  // of working ranks; null where nobody asked
 };
 
 // Collective over the world; the value is meaningful on rank 0.

@@ -107,6 +107,9 @@ struct CommandLine {
         ->check(CLI::Range(1, 65'536));
     sub.add_flag("--allow-shared-gpu", run.allow_shared_gpu,
                  "Several ranks may use one GPU; shows that a run works, not how fast");
+    sub.add_flag("--counters", run.counters,
+                 "Count cycles, instructions and cache misses of the timed iterations, where the "
+                 "kernel allows it (CPU)");
     sub.add_flag("--dry-run", run.dry_run, "Check everything and show the plan, measure nothing");
     sub.add_option("--phase-limit", run.phase_limit_s,
                    "Seconds a phase may last before a hung run is ended; 0 for no limit")

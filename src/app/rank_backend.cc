@@ -21,7 +21,8 @@ std::unique_ptr<Backend> make_own(const Comm& world, const HostMap& hosts,
              .local_rank = place.local_rank,
              .local_size = place.local_size,
              .device = settings.device,
-             .sharing = settings.sharing});
+             .sharing = settings.sharing,
+             .counting = settings.counting});
 }
 
 void agree(const Comm& world, const std::string& own_problem) {

@@ -15,6 +15,7 @@ struct DeviceSettings {
   std::string backend;
   std::optional<int> device;  // chosen for this rank
   DeviceSharing sharing = DeviceSharing::refuse;
+  WorkCounting counting = WorkCounting::off;
 };
 
 // Two ranks of a host with the same device, or nothing.

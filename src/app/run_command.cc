@@ -119,12 +119,14 @@ int measure(const RunCommand& command, const Comm& world, const SweepSpec& spec,
 int run_in_world(const RunCommand& command, const Comm& world) {
   SweepSpec spec;
   Plan plan;
-  RunSettings settings{.devices = {.backend = command.backend,
-                                   .device = command.device,
-                                   .sharing = command.allow_shared_gpu ? DeviceSharing::allow
-                                                                       : DeviceSharing::refuse},
-                       .faults = {},
-                       .phase_limit_s = command.phase_limit_s};
+  RunSettings settings{
+      .devices = {.backend = command.backend,
+                  .device = command.device,
+                  .sharing =
+                      command.allow_shared_gpu ? DeviceSharing::allow : DeviceSharing::refuse,
+                  .counting = command.counters ? WorkCounting::hardware : WorkCounting::off},
+      .faults = {},
+      .phase_limit_s = command.phase_limit_s};
   std::string problem;
   if (is_simulated(command)) {
     throw ConfigError(fmt::format(

@@ -17,7 +17,7 @@ double share_between_domains(const Traffic& traffic) {
 }  // namespace
 
 std::optional<Breakdown> break_down_simulated(const SweepPoint& point, const GroupLayout& layout,
-                                              const PointWorkload& workload,
+                                              CostsFrom costs_from, const PointWorkload& workload,
                                               const GatheredTimes& times,
                                               const PointSummary& summary,
                                               std::vector<std::vector<FfnWork>> uniform_ffn) {
@@ -29,11 +29,12 @@ std::optional<Breakdown> break_down_simulated(const SweepPoint& point, const Gro
   const auto is_declared = [&costs](Stage stage) {
     return costs.stage_us[static_cast<std::size_t>(stage)].has_value();
   };
-  if (!is_declared(Stage::expert_ffn)) {
+  const bool declared = costs_from == CostsFrom::declaration;
+  if (declared && !is_declared(Stage::expert_ffn)) {
     work.rates =
         RankRates{.flop_per_s = rates.flop_per_s, .read_bytes_per_s = rates.weight_bytes_per_s};
   }
-  if (!is_declared(Stage::dispatch) && !is_declared(Stage::combine)) {
+  if (declared && !is_declared(Stage::dispatch) && !is_declared(Stage::combine)) {
     work.exchange =
         ExchangeLine{.alpha_s = link.alpha_us * 1e-6, .beta_bytes_per_s = link.bytes_per_s};
   }

@@ -271,11 +271,11 @@ PointEnd SimSweep::simulate(PointRecordInput input) {
                             .tokens_checked = 0,
                             .when = to_string(input.state) + ": no values were computed"};
   input.timings = std::move(timings);
-  if (!predicted) {
-    const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
-    input.breakdown = break_down_simulated(point, input.layout, *input.workload, simulated.times,
-                                           *input.timings, uniform_ffn(point, placement));
-  }
+  const bool calibrated = predicted && settings_.prediction->calibration.has_value();
+  const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
+  input.breakdown = break_down_simulated(
+      point, input.layout, calibrated ? CostsFrom::calibration : CostsFrom::declaration,
+      *input.workload, simulated.times, *input.timings, uniform_ffn(point, placement));
   const PointEnd end = end_of_timed(input);
   input.timings_file = results_.write_timings(point.index, simulated.times.stages);
   input.chains_file = results_.write_timings(point.index, simulated.times.chains);

@@ -13,6 +13,7 @@
 #include "cpu/core_condition.h"
 #include "cpu/cpu_probes.h"
 #include "cpu/cpu_token_ops.h"
+#include "cpu/perf_counters.h"
 
 namespace epsweep {
 namespace {
@@ -51,6 +52,7 @@ class CpuBackend final : public Backend {
  public:
   explicit CpuBackend(const BackendOptions& options)
       : options_(options),
+        counters_(options.counting),
         token_ops_(options.num_threads),
         cores_("/sys/devices/system/cpu", allowed_cores()),
         probes_(options.num_threads) {}
@@ -92,10 +94,12 @@ class CpuBackend final : public Backend {
   }
   TokenOps& token_ops() override { return token_ops_; }
   DeviceCondition condition() override { return cores_.read(); }
+  WorkCounters counters() override { return counters_.read(); }
   Probes* probes() override { return &probes_; }
 
  private:
   BackendOptions options_;
+  HardwareCounters counters_;  // before the threads that it counts
   CpuTokenOps token_ops_;
   CoreCondition cores_;
   CpuProbes probes_;

@@ -94,6 +94,17 @@ class CudaBackend final : public Backend {
   }
   TokenOps& token_ops() override { return token_ops_; }
   DeviceCondition condition() override { return nvml_.condition(); }
+  // The profiler would serialise the kernels that are timed, and most clusters allow it to
+  // administrators only.
+  WorkCounters counters() override {
+    if (options_.counting == WorkCounting::off) return {};
+    return {.cycles = {},
+            .instructions = {},
+            .cache_misses = {},
+            .why_not =
+                "a GPU's counters are not read while it is timed: profile with ncu, as "
+                "launch/gpu_check does"};
+  }
   Probes* probes() override { return &probes_; }
 
  private:

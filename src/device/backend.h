@@ -42,6 +42,12 @@ struct DeviceCondition {
   std::optional<std::vector<std::string>> clock_limits;  // what keeps its clock down; none is good
 };
 
+// What the rank's processors did so far, of those that can be asked; see why_not where they cannot.
+struct WorkCounters {
+  std::optional<std::int64_t> cycles, instructions, cache_misses;
+  std::string why_not;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -60,6 +66,7 @@ class Backend {
   virtual TokenOps& token_ops() = 0;
   // Takes up to a millisecond.
   virtual DeviceCondition condition() { return {}; }
+  virtual WorkCounters counters() { return {}; }
   // Null for a device without ceilings of its own.
   virtual Probes* probes() { return nullptr; }
 };
@@ -67,12 +74,16 @@ class Backend {
 // Whether several ranks may use one device: what they measure then is not what a device does.
 enum class DeviceSharing { refuse, allow };
 
+// Whether work is counted by hardware while it runs.
+enum class WorkCounting { off, hardware };
+
 struct BackendOptions {
   int num_threads = 1;                 // cores this rank may use
   std::int64_t memory_bytes = 0;       // host memory this rank may use
   int local_rank = 0, local_size = 1;  // among the ranks of its host
   std::optional<int> device;           // its number, where somebody chose one for this rank
   DeviceSharing sharing = DeviceSharing::refuse;
+  WorkCounting counting = WorkCounting::off;
 };
 
 struct BackendEntry {

@@ -21,6 +21,17 @@ class Stopwatch {
   double begin_;
 };
 
+WorkCounters counters_since(const WorkCounters& before, WorkCounters after) {
+  const auto subtract = [](const std::optional<std::int64_t>& earlier,
+                           std::optional<std::int64_t>& later) {
+    later = earlier && later ? std::optional(*later - *earlier) : std::nullopt;
+  };
+  subtract(before.cycles, after.cycles);
+  subtract(before.instructions, after.instructions);
+  subtract(before.cache_misses, after.cache_misses);
+  return after;
+}
+
 class PointRunner {
  public:
   PointRunner(const RankWork& work, Backend& backend, Transport& transport, ExpertWeights& weights,
@@ -118,12 +129,14 @@ class PointRunner {
     const double begin_s = monotonic_s(), cpu_s = process_cpu_s();
     const std::optional<double> busy_s = host_busy_cpu_s();
     outcome_.condition_before = backend_.condition();
+    const WorkCounters counted = backend_.counters();
     outcome_.aligned = aligned_.measure();
     outcome_.stop_signal = outcome_.aligned.facts.stop_signal;
     if (outcome_.stop_signal == 0) {
       outcome_.chained = chained_.measure();
       outcome_.stop_signal = outcome_.chained.facts.stop_signal;
     }
+    outcome_.counters = counters_since(counted, backend_.counters());
     outcome_.condition_after = backend_.condition();
     outcome_.load.wall_s = monotonic_s() - begin_s;
     outcome_.load.own_cpu_s = process_cpu_s() - cpu_s;

@@ -36,6 +36,7 @@ struct RankOutcome {
   PhaseSeconds seconds;
   LoadSample load;
   DeviceCondition condition_before, condition_after;  // around the timed iterations
+  WorkCounters counters;                              // of them, the flushing in between included
 };
 
 RankOutcome run_point(const RankWork& work, Backend& backend, Transport& transport,

@@ -144,6 +144,8 @@ std::vector<EpPair> ep_pairs(const std::vector<const Json*>& records) {
   std::map<std::string, Series> all;
   std::map<std::string, const Json*> first_of;
   for (const Json* record : records) {
+    // A second look at a slow load is no repeat.
+    if (find_number(*record, "point.attempt").value_or(1) > 1) continue;
     const std::string series = series_of(*record);
     if (first_of.try_emplace(series, record).second) order.push_back(series);
     add(*record, all[series].sides[key_of(*record)][find_text(*record, "point.concurrency")]);

@@ -261,6 +261,7 @@ Json make_point_record(const PointRecordInput& input) {
                     {"foreign_load", json_or_null(input.load.foreign_load)}};
   record["device_condition_before"] = input.device_condition_before;
   record["device_condition"] = input.device_condition;
+  record["counters"] = input.counters;
   record["harness_s"] = {{"prepare", input.harness.prepare},   {"check", input.harness.check},
                          {"warmup", input.harness.warmup},     {"flush", input.harness.flush},
                          {"measured", input.harness.measured}, {"align", input.harness.align}};
@@ -316,6 +317,10 @@ Json record_formulas() {
        "of its series; bridge: (P_b, C_a) or (P_a, C_b) of two asked points, so that width and "
        "concurrency are told apart; counterfactual: an asked point with balanced routing or "
        "contiguous experts instead"},
+      {"counters",
+       "by working rank, of the timed iterations of both passes and the flushing between them: "
+       "what "
+       "Linux counted for the rank's threads in user mode; why_not: what was not allowed"},
       {"m_distribution", m_distribution_formula()},
       {"foreign_load",
        "CPU time of other programs / (cores * time) from the first to the last timed iteration, on "

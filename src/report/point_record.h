@@ -98,6 +98,7 @@ struct PointRecordInput {
   // Of every working rank's device before the first and right after the last timed iteration, see
   // DeviceCondition; null where no device tells.
   Json device_condition_before = nullptr, device_condition = nullptr;
+  Json counters = nullptr;           // of every working rank, see WorkCounters; null: not asked for
   std::optional<ClockReport> clock;  // of points that ran
   std::vector<std::string> warnings;
   std::optional<LadderStop> ladder_stop;  // of the point's series, at this load or a lower one

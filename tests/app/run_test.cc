@@ -76,6 +76,17 @@ TEST(Run, MeasuresEveryPointAndLeavesReadableFiles) {
             read_text_file(dir.path("out/points.csv")));
 }
 
+TEST(Run, CountersAreReadWhereTheKernelAllowsThem) {
+  EXPECT_EQ(run_toy(1, {"ep_sizes: [1]"}).records.at(0)["counters"], nullptr);
+  const Json counters = run_toy(2, {"ep_sizes: [2]"}, "--counters").records.at(0)["counters"];
+  ASSERT_EQ(counters.size(), 2U);
+  for (const Json& rank : counters) {
+    const bool counted = rank["cycles"].is_number() && rank["instructions"].is_number();
+    EXPECT_TRUE(counted ? rank["instructions"].get<double>() > 1e4 : rank["why_not"].is_string())
+        << rank;
+  }
+}
+
 // All EP sizes meet the same steps in the same order.
 TEST(Run, RoutingThatVariesIsTheSameForEveryEpSize) {
   const auto run = run_toy(
