@@ -55,7 +55,7 @@ std::vector<TableColumn> point_columns(const std::vector<Axis>& varying,
                      }});
   for (const Axis& axis : varying) {
     const bool chosen = std::ranges::find(choice, axis.name) != choice.end();
-    if (!chosen && axis.name != "repeat" && axis.name != "run") {
+    if (!chosen && !is_repeat_axis(axis)) {
       columns.push_back({{axis.name, Align::left}, axis.text});
     }
   }
@@ -131,7 +131,7 @@ std::string load_key(const PointChoice& point, const std::vector<Axis>& varying)
   std::string key = fmt::format("{} {}", plain_text(find_value(record, "point.concurrency")),
                                 plain_text(find_value(record, "point.tokens")));
   for (const Axis& axis : varying) {
-    if (is_choice(axis.name) || axis.name == "repeat" || axis.name == "run") continue;
+    if (is_choice(axis.name) || is_repeat_axis(axis)) continue;
     key += fmt::format(" {} {}", axis.name, axis.text(point.row));
   }
   return key;

@@ -33,8 +33,8 @@ std::string marked(const std::string& text, Change change) {
 
 // What the key columns and the heading of a table say.
 const std::set<std::string>& axes_shown_apart() {
-  static const std::set<std::string> axes = {"concurrency", "ep_size", "model",
-                                             "repeat",      "tokens",  "tokens_global"};
+  static const std::set<std::string> axes = {"attempt", "concurrency", "ep_size",      "model",
+                                             "repeat",  "tokens",      "tokens_global"};
   return axes;
 }
 

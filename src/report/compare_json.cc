@@ -61,7 +61,7 @@ Json partner_json(const std::vector<const Json*>& repeats, const std::set<std::s
 
 Json pair_json(const ComparedPair& pair, const std::set<std::string>& free) {
   Json point = pair.match.a.front()->at("point");
-  for (const char* axis : {"index", "repeat"}) point.erase(axis);
+  for (const char* axis : {"index", "repeat", "attempt"}) point.erase(axis);
   for (const std::string& axis : free) point.erase(axis);
   Json changes = Json::array();
   for (const QuantityChange& quantity : pair.changes) changes.push_back(quantity_json(quantity));

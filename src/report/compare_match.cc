@@ -14,7 +14,7 @@ namespace epsweep {
 namespace {
 
 // What is no part of an experiment, or is compared apart.
-constexpr const char* kNeverMatched[] = {"index", "repeat", "hardware"};
+constexpr const char* kNeverMatched[] = {"index", "repeat", "attempt", "hardware"};
 
 // Axes whose value follows from another one's, so that whoever compares that one compares them too.
 struct Companions {
@@ -99,6 +99,7 @@ std::vector<std::string> by_cause(const std::set<std::string>& axes) {
 void expect_one_point(const CompareSide& side, const std::vector<const Json*>& rows) {
   std::set<std::string> axes = side.axes;
   axes.erase("repeat");
+  axes.erase("attempt");
   for (const std::string& axis : by_cause(axes)) {
     const auto other = std::ranges::find_if(rows, [&](const Json* row) {
       return axis_key(*row, axis) != axis_key(*rows.front(), axis);

@@ -14,10 +14,6 @@
 namespace epsweep {
 namespace {
 
-bool is_repeat_axis(const std::string& name) {
-  return name == "repeat" || name == "run";
-}
-
 std::string held_text(const TableRow& row, const std::vector<Axis>& varying,
                       const std::vector<std::string>& choice) {
   const Json& record = *row.record;
@@ -26,7 +22,7 @@ std::string held_text(const TableRow& row, const std::vector<Axis>& varying,
                                  plain_text(find_value(record, "point.ep_size")));
   for (const Axis& axis : varying) {
     const bool chosen = std::ranges::find(choice, axis.name) != choice.end();
-    if (chosen || is_repeat_axis(axis.name)) continue;
+    if (chosen || is_repeat_axis(axis)) continue;
     text += fmt::format(" {} {}", axis.name, axis.text(row));
   }
   return text;

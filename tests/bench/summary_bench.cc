@@ -13,7 +13,7 @@ using namespace epsweep;
 
 DeclaredTimes launch_of(int num_ranks, int ep_size, int num_layers) {
   DeclaredTimes times;
-  times.num_layers = num_layers;
+  times.num_layers = times.num_routings = num_layers;
   for (int rank = 0; rank < num_ranks; ++rank) {
     times.world_rank_of_row.push_back(rank);
     times.group_of_row.push_back(rank / ep_size);
@@ -63,12 +63,18 @@ int main(int argc, char** argv) {
   input.timings = summarize(aligned, {.group_of_row = launch.group_of_row, .order_bound_s = 0});
   input.timings->chain = summarize_chain(chained);
   const double summarised_s = monotonic_s();
+  BreakdownWork work{.layers = num_layers};
+  work.ffn.assign(static_cast<std::size_t>(num_layers),
+                  std::vector<FfnWork>(static_cast<std::size_t>(ep_size), {.routed_rows = 1}));
+  input.breakdown = break_down(aligned, {.group_of_row = launch.group_of_row, .order_bound_s = 0},
+                               ep_ranks_of_rows(input.layout), *input.timings, work);
+  const double broken_down_s = monotonic_s();
   const std::size_t bytes = to_json_line(make_point_record(input)).size();
   const double recorded_s = monotonic_s();
   std::printf(
       "%d ranks, EP%d, %d iterations, %d layers: simulate %.3f s, summary %.3f s, "
-      "record %.3f s (%zu bytes), peak %.2f GiB\n",
+      "breakdown %.3f s, record %.3f s (%zu bytes), peak %.2f GiB\n",
       num_ranks, ep_size, num_iterations, num_layers, simulated_s - begin_s,
-      summarised_s - simulated_s, recorded_s - summarised_s, bytes,
+      summarised_s - simulated_s, broken_down_s - summarised_s, recorded_s - broken_down_s, bytes,
       static_cast<double>(peak_resident_bytes()) / 0x1p30);
 }

@@ -84,6 +84,19 @@ TEST_F(Runs, WithItselfAllIsZero) {
       check_regressions(comparison, {.share = 0, .few_repeats = FewRepeats::fail}).failed());
 }
 
+// One side looked twice at a load that was slow.
+TEST_F(Runs, ASecondAttemptIsOneMoreMeasurement) {
+  add(a, point(), {100});
+  SweepPoint again = point();
+  again.attempt = 2;
+  add(a, again, {104});
+  add(b, point(), {100});
+  const Comparison comparison = compare_runs(a, b, {});
+  ASSERT_THAT(comparison.pairs, SizeIs(1));
+  EXPECT_THAT(comparison.pairs[0].match.a, SizeIs(2));
+  EXPECT_THAT(comparison.only_in_a, IsEmpty());
+}
+
 // Case C33: EP8 100, 101, 99; EP32 98, 104, 100.
 TEST_F(Runs, OverlapIsNoDifference) {
   add(a, point(2), {100, 101, 99});
