@@ -12,6 +12,8 @@ namespace {
 constexpr int kBarCells = 14;  // to each side
 // Shares of the larger period below which a term is not worth a line.
 constexpr double kLeastShare = 0.002;
+// The same where repeats show no difference, so that nobody reads much into them.
+constexpr double kLeastShareOfNoDifference = 0.05;
 
 std::string bar(double value, double largest) {
   const auto cells =
@@ -53,7 +55,8 @@ std::string effects_text(const EpPair& pair, const Attribution& attribution) {
                      interval_text(attribution.width_interval), orders);
 }
 
-std::string terms_text(const Attribution& attribution, double period_a_us, double period_b_us) {
+std::string terms_text(const Attribution& attribution, double least_share, double period_a_us,
+                       double period_b_us) {
   const Terms& terms = attribution.total;
   double largest = 0;
   for (const double value : terms.values()) largest = std::max(largest, std::abs(value));
@@ -62,7 +65,7 @@ std::string terms_text(const Attribution& attribution, double period_a_us, doubl
   for (std::size_t i = 0; i < kNumCauses; ++i) {
     const double us = terms.values()[i];
     const bool is_residual = static_cast<Cause>(i) == Cause::residual;
-    if (!is_residual && std::abs(us) < kLeastShare * std::max(period_a_us, period_b_us)) continue;
+    if (!is_residual && std::abs(us) < least_share * std::max(period_a_us, period_b_us)) continue;
     // Of medians over repeats, so it need not lie among the repeats' own.
     const bool has_interval = attribution.total_intervals && !is_residual;
     text += fmt::format("    {:<18} {:>+10.1f}  {:<22} {} x{:.3f}{}\n", kCauseNames[i], us,
@@ -83,7 +86,11 @@ std::string pair_text(const EpPair& pair) {
     const double a_us = nearest_rank(why.a.layer_us, 0.5), b_us = nearest_rank(why.b.layer_us, 0.5);
     text += fmt::format("    layer {} -> {} us: {:+.1f}\n", short_number(a_us), short_number(b_us),
                         why.attribution->total.measured_us());
-    text += effects_text(pair, *why.attribution) + terms_text(*why.attribution, a_us, b_us);
+    text +=
+        effects_text(pair, *why.attribution) +
+        terms_text(*why.attribution,
+                   why.verdict == PairVerdict::difference ? kLeastShare : kLeastShareOfNoDifference,
+                   a_us, b_us);
   }
   return text + "    " + why.text + "\n";
 }
