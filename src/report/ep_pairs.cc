@@ -108,7 +108,8 @@ std::map<std::string, std::string> names_of(const std::map<std::string, const Js
   std::map<std::string, std::vector<std::string>> values;
   for (const auto& [series, record] : first_of) {
     names[series] = "";
-    for (const auto& [axis, value] : (*record)["point"].items()) {
+    const Json axes = record->value("point", Json::object());
+    for (const auto& [axis, value] : axes.items()) {
       if (std::ranges::find(kOfPoint, axis) != std::end(kOfPoint)) continue;
       values[axis].push_back(axis == "routing" ? routing_text(*record) : plain_text(&value));
     }
