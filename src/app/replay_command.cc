@@ -80,9 +80,10 @@ int run(const ReplayCommand& command) {
   const Replayed replayed = read_all(command.paths);
   const std::vector<Json> records = all_records(replayed);
   if (command.json) {
+    const std::vector<EpPair> pairs = ep_pairs(records);
     fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(replayed.runs)},
-                                             {"why", why_json(ep_pairs(records))},
-                                             {"crossovers", crossings_json(ep_pairs(records))}}));
+                                             {"why", why_json(pairs)},
+                                             {"crossovers", crossings_json(pairs)}}));
   } else {
     fmt::print("{}\n", text_of(replayed));
   }

@@ -30,9 +30,10 @@ int run(const ReportCommand& command) {
   if (command.csv) {
     fmt::print("{}", points_csv(records));
   } else if (command.json) {
+    const std::vector<EpPair> pairs = ep_pairs(records);
     fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(runs)},
-                                             {"why", why_json(ep_pairs(records))},
-                                             {"crossovers", crossings_json(ep_pairs(records))}}));
+                                             {"why", why_json(pairs)},
+                                             {"crossovers", crossings_json(pairs)}}));
   } else if (command.stages || !command.ranks.empty()) {
     fmt::print("{}\n", point_tables(runs, {.stages = command.stages, .ranks = command.ranks}));
   } else {

@@ -24,6 +24,12 @@ SideNumbers numbers_of(const PairSide& side) {
   return numbers;
 }
 
+// Of two measured sides.
+std::optional<Difference> difference_of(const SideNumbers& a, const SideNumbers& b) {
+  if (a.layer_us.empty() || b.layer_us.empty()) return std::nullopt;
+  return difference_between(a.layer_us, b.layer_us);
+}
+
 std::string name_of(const PairSide& side) {
   return fmt::format("EP{}", side.ep_size);
 }
@@ -169,7 +175,8 @@ std::vector<PairCrossings> pair_crossings(const std::vector<EpPair>& pairs) {
       ladders.push_back({.first = &pair, .crossings = {}});
       loads.emplace_back();
     }
-    const std::optional<Difference> difference = explain(pair).difference;
+    const std::optional<Difference> difference =
+        difference_of(numbers_of(pair.a), numbers_of(pair.b));
     if (!difference) continue;
     loads[at].push_back(
         {.tokens = pair.load, .shown = difference->shown, .ratio = difference->ratio});
@@ -183,9 +190,7 @@ Why explain(const EpPair& pair) {
   Why why;
   why.a = numbers_of(pair.a);
   why.b = numbers_of(pair.b);
-  if (!why.a.layer_us.empty() && !why.b.layer_us.empty()) {
-    why.difference = difference_between(why.a.layer_us, why.b.layer_us);
-  }
+  why.difference = difference_of(why.a, why.b);
   why.verdict = verdict_of(why);
   if (!pair.a.breakdowns.empty() && !pair.b.breakdowns.empty()) {
     why.attribution = attribute(pair.corners());

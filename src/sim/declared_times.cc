@@ -4,6 +4,7 @@
 
 #include "base/error.h"
 #include "costs/ffn_work.h"
+#include "costs/uniform_ffn.h"
 
 namespace epsweep {
 namespace {
@@ -47,10 +48,7 @@ std::vector<double> ffn_s(const SweepPoint& point, const SimCosts& costs,
                           const std::vector<std::int64_t>& rows_per_slot) {
   const FfnRates rates = ffn_rates(point, costs);
   std::vector<double> seconds;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(placement.ep_size); ++rank) {
-    const FfnWork work = ffn_work(point.model, point.dtype,
-                                  {rows_per_slot.begin() + placement.first_slot_of_rank[rank],
-                                   rows_per_slot.begin() + placement.first_slot_of_rank[rank + 1]});
+  for (const FfnWork& work : ffn_work_of_ranks(point, placement, rows_per_slot)) {
     const auto bytes = static_cast<double>(work.weight_bytes + work.weight_scale_bytes);
     seconds.push_back(costs.launch_us * kSPerUs +
                       std::max(static_cast<double>(work.flops) / rates.flop_per_s,
