@@ -67,8 +67,8 @@ const std::byte* WeightPanels::panel(int expert, std::int64_t index) const {
   return static_cast<const std::byte*>(weights_.data()) + (expert * panels_ + index) * panel_bytes_;
 }
 
-void WeightPanels::flush() const {
-  flush_from_caches(weights_.data(), weights_.bytes());
+void WeightPanels::flush(int num_experts) const {
+  flush_from_caches(weights_.data(), num_experts * expert_bytes());
 }
 
 }  // namespace epsweep

@@ -27,8 +27,11 @@ class WeightPanels {
   const std::byte* panel(int expert, std::int64_t index) const;
   std::int64_t panels() const { return panels_; }  // of an expert
   std::int64_t panel_bytes() const { return panel_bytes_; }
-  std::int64_t bytes() const { return shape_.num_experts * panels_ * panel_bytes_; }
-  void flush() const;
+  std::int64_t expert_bytes() const { return panels_ * panel_bytes_; }
+  std::int64_t bytes() const { return shape_.num_experts * expert_bytes(); }
+  // Those of the first experts.
+  void flush(int num_experts) const;
+  void flush() const { flush(shape_.num_experts); }
 
   // k with its zeros.
   static std::int64_t padded_k(const GemmShape& shape);

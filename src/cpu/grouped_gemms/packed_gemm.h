@@ -1,4 +1,4 @@
-// Products of single experts from weights packed once. The one door to oneDNN (onednn.cc).
+// Products of single experts from weights packed once. By oneDNN (onednn.cc).
 #pragma once
 
 #include <cstdint>
@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 
+#include "cpu/thread_pool.h"
+#include "cpu/weight_panels.h"
 #include "device/grouped_gemm.h"
 
 namespace epsweep {
@@ -20,8 +22,12 @@ class PackedGemm {
   PackedGemm(const PackedGemm&) = delete;
   PackedGemm& operator=(const PackedGemm&) = delete;
 
-  // One panel is unpacked at a time; the packed copy serves every row count.
-  void pack(const WeightSource& weights);
+  // Whether oneDNN multiplies from WeightPanels on this CPU; elsewhere from a layout of its own.
+  bool takes_panels() const;
+  // The packed copy serves every row count; one panel per thread is unpacked at a time.
+  void pack(const WeightSource& weights, ThreadPool& pool);
+  // Instead of pack(), where it takes them: weights of the same shape, loaded.
+  void share(std::shared_ptr<const WeightPanels> weights);
   // Whether one call can cover so many columns (from the first of a panel on): a panel, the
   // narrower last one, or several where oneDNN lays out their sum like the panels behind each
   // other.

@@ -28,7 +28,7 @@ struct PackedGemmCuts {
 class PackedGroupedGemm final : public GroupedGemm {
  public:
   PackedGroupedGemm(const GemmShape& shape, int num_threads, ExpertOrder order);
-  void prepare(const WeightSource& weights) override { packed_.pack(weights); }
+  void prepare(const WeightSource& weights) override { packed_.pack(weights, pool_); }
   void warm(std::span<const std::int64_t> rows_per_expert) override;
   // Row counts that warm() has not seen are compiled here: correct, but slow.
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
