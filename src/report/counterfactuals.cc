@@ -1,6 +1,8 @@
 #include "report/counterfactuals.h"
 
+#include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "report/breakdown_json.h"
 #include "report/record_access.h"
@@ -65,6 +67,12 @@ void add_repeat(const Json& point, const Json& instead, Counterfactual& one) {
   one.instead_exchange_us.push_back(*copied);
 }
 
+// Neighbours are EP sizes at one load, and what is beside one point.
+std::tuple<double, double> place_of(const Counterfactual& one) {
+  return {find_number(*one.point, "point.tokens_global").value_or(0),
+          find_number(*one.point, "point.ep_size").value_or(0)};
+}
+
 class Found {
  public:
   void add(const Json& point, const Json& instead, Replaced replaced) {
@@ -84,6 +92,7 @@ class Found {
       one.point_exchange_us.clear();
       one.instead_exchange_us.clear();
     }
+    std::ranges::stable_sort(all_, {}, place_of);
     return std::move(all_);
   }
 

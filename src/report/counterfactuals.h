@@ -31,10 +31,10 @@ struct Counterfactual {
 };
 
 // Rows that differ in what a counterfactual replaces and in nothing else, of one run directory and
-// repeat; in the order of the counterfactual ones. What has no `run` of its own in the record is
-// repeated by the other directories. Those are points that nobody asked for (load_from
-// `counterfactual`) and all of transport local_copy, which stands beside every other transport.
-// Second attempts are no repeats.
+// repeat; by load and EP size, else in the order of the counterfactual ones. Those are points that
+// nobody asked for (load_from `counterfactual`) and all of transport local_copy, which stands
+// beside every other transport. Directories repeat each other, unless records say a `run`; second
+// attempts are no repeats.
 std::vector<Counterfactual> counterfactuals_of(const std::vector<TableRow>& rows);
 
 // Empty for none.
