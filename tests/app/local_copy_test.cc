@@ -70,6 +70,26 @@ TEST(LocalCopy, MayBeAskedForAndIsLabelled) {
   EXPECT_TRUE(facts["ceilings"]["exchange"].empty());
 }
 
+// Rank 1 comes 20 ms late to every dispatch: in an exchange rank 0 waits for its rows, in a copy it
+// does not. The bounds leave half of the delay to whatever else delays a rank on a busy machine.
+TEST(LocalCopy, NobodyWaitsForALateRank) {
+  const TempDir dir;
+  const std::string experiment = dir.write(
+      "x.yaml",
+      toy_experiment({"transport: [pairwise, local_copy]", "ep_sizes: [2]", "iterations: 6"}));
+  const ProgramResult run = run_on_ranks(2, "run " + experiment + " --out " + dir.path("out") +
+                                                " --inject delay:rank=1:stage=dispatch:us=20000");
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (const Json& record : records_of(dir.path("out"))) {
+    const double slowest_us = record["stages"]["dispatch"]["slowest_us"]["p50"].get<double>();
+    if (record["point"]["transport"] == "pairwise") {
+      EXPECT_GT(slowest_us, 10'000);
+    } else {
+      EXPECT_LT(slowest_us, 10'000);
+    }
+  }
+}
+
 TEST(LocalCopy, FaultsOfItsRehearsalAreCaught) {
   const TempDir dir;
   const std::string experiment =

@@ -139,6 +139,9 @@ TEST_F(Counterfactuals, NothingElseMayDiffer) {
   copied = point_of("local_copy");
   copied.attempt = 2;
   add(copied, {80});
+  SweepPoint again = point_of("pairwise");
+  again.attempt = 2;
+  add(again, {100});
   add(point_of("local_copy"), {80});
   run.points.back()["state"] = "failed";
   SweepPoint balanced = point_of("pairwise");
