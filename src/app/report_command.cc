@@ -31,13 +31,11 @@ int run(const ReportCommand& command) {
   if (command.csv) {
     fmt::print("{}", points_csv(records));
   } else if (command.json) {
-    std::vector<TableRow> rows;
-    for (const Json& record : records) rows.push_back({&record, ""});
     const std::vector<EpPair> pairs = ep_pairs(records);
     fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(runs)},
                                              {"why", why_json(pairs)},
                                              {"crossovers", crossings_json(pairs)},
-                                             {"counterfactuals", counterfactuals_json(rows)}}));
+                                             {"counterfactuals", counterfactuals_json(records)}}));
   } else if (command.stages || !command.ranks.empty()) {
     fmt::print("{}\n", point_tables(runs, {.stages = command.stages, .ranks = command.ranks}));
   } else {

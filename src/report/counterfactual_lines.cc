@@ -123,7 +123,9 @@ std::string counterfactuals_text(const std::vector<TableRow>& rows) {
          render(table);
 }
 
-Json counterfactuals_json(const std::vector<TableRow>& rows) {
+Json counterfactuals_json(const std::vector<Json>& records) {
+  std::vector<TableRow> rows;
+  for (const Json& record : records) rows.push_back({&record, ""});
   const std::vector<Counterfactual> all = counterfactuals_of(rows);
   const std::vector<std::string> names = point_names(all);
   Json list = Json::array();

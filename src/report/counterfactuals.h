@@ -39,6 +39,7 @@ std::vector<Counterfactual> counterfactuals_of(const std::vector<TableRow>& rows
 
 // Empty for none.
 std::string counterfactuals_text(const std::vector<TableRow>& rows);
-Json counterfactuals_json(const std::vector<TableRow>& rows);
+// Of records that say their run themselves, where they are of several.
+Json counterfactuals_json(const std::vector<Json>& records);
 
 }  // namespace epsweep

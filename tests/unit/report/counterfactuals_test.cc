@@ -84,7 +84,7 @@ TEST_F(Counterfactuals, AreToldInTextAndJson) {
                       "[-20.0, -17.0]  30.0 -> 6.00\n"),
             HasSubstr("\nEP8 fixed_global 8  exchange pairwise  local_copy   90.0  60.0  -30.0     "
                       "            40.0 -> 8.00                 more repeats are needed\n")));
-  const Json json = counterfactuals_json(rows());
+  const Json json = counterfactuals_json(run.points);
   ASSERT_EQ(json.size(), 2U);
   EXPECT_EQ(json[0]["ep_size"], 4);
   EXPECT_EQ(json[0]["replaced"], "exchange");
@@ -149,7 +149,7 @@ TEST_F(Counterfactuals, NothingElseMayDiffer) {
   add(balanced, {70});
   EXPECT_THAT(counterfactuals_of(rows()), IsEmpty());
   EXPECT_EQ(counterfactuals_text(rows()), "");
-  EXPECT_EQ(counterfactuals_json(rows()), Json::array());
+  EXPECT_EQ(counterfactuals_json(run.points), Json::array());
   add(point_of("local_copy"), {80});
   std::vector<TableRow> elsewhere = rows();
   elsewhere.back().dir = "results/b";
