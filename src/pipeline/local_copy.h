@@ -12,7 +12,9 @@ namespace epsweep {
 // Until end_rehearsal() a layer's exchanges are those of `real`, and what they brought is kept by
 // routing. From then on the n-th exchange of a layer is a copy, on the lane, of what its n-th
 // brought: as many rows and bytes, so values, counts and what travels with rows stay right and the
-// checks after timing hold. No rank waits for another one in it; align() stays that of `real`.
+// checks after timing hold. What is kept has left the caches by then, unlike rows that were just
+// packed: at EP1, where an exchange is a copy already, this one takes longer. No rank waits for
+// another one in it; align() stays that of `real`.
 //
 // Throws RunError for an exchange that was not rehearsed or has another size, and for one of fixed
 // capacity. Keeps, on the device, what a rank receives in all routings: counts, dispatched and

@@ -117,9 +117,9 @@ std::string counterfactuals_text(const std::vector<TableRow>& rows) {
          shown_cell(one)});
   }
   return "\nCounterfactuals (layer p50, chained, us, median of repeats, as it is and with one "
-         "thing "
-         "replaced; difference of each repeat [their spread]; transfers aligned, us: what the "
-         "exchange costs beyond them is waiting)\n" +
+         "thing replaced; difference of each repeat [their spread]; transfers aligned, us: what "
+         "the exchange costs beyond them is waiting; copies read rows that no cache has, so EP1, "
+         "which exchanges with itself, shows what copying costs more)\n" +
          render(table);
 }
 

@@ -51,6 +51,16 @@ TEST(LocalCopy, DeepPlansMeasureItOnRanksAndTheReportSaysWhatTheExchangeCosts) {
   EXPECT_THAT(run.out, HasSubstr("exchange pairwise"));
 }
 
+TEST(LocalCopy, PlansCountIt) {
+  const TempDir dir;
+  const auto plan = [&dir](const std::string& explain) {
+    return run_program("plan " + dir.write("x.yaml", toy_experiment({"explain: " + explain}))).out;
+  };
+  // Of EP1 and EP2 balanced routing and copies; contiguous they are.
+  EXPECT_THAT(plan("deep"), HasSubstr("6 points (4 of them counterfactuals), model m"));
+  EXPECT_THAT(plan("bridges"), HasSubstr("2 points, model m"));
+}
+
 TEST(LocalCopy, MayBeAskedForAndIsLabelled) {
   const TempDir dir;
   const std::string experiment =
