@@ -49,7 +49,8 @@ std::string find_dir(const char* variable, const char* name, const std::string& 
 // simulation stands in for any of them.
 void check_backend_names(const SweepSpec& spec, const std::string& backend) {
   const auto check = [&backend](const char* axis, const auto& entry) {
-    if (entry.backend == backend || backend == kSimBackend) return;
+    const bool goes_with_all = backend == kSimBackend || entry.backend == kAnyBackend;
+    if (entry.backend == backend || goes_with_all) return;
     throw ConfigError(fmt::format("{} '{}' belongs to backend '{}', the run uses '{}'", axis,
                                   entry.name, entry.backend, backend));
   };

@@ -110,6 +110,19 @@ Json point_json(const SweepPoint& point, const PlannedPoint& planned,
   return json;
 }
 
+// " (4 of them bridges, 6 counterfactuals)"; empty for none.
+std::string explaining_text(const Plan& plan) {
+  std::vector<std::string> parts;
+  const auto add = [&](LoadFrom from, const char* name) {
+    const auto count = std::ranges::count(plan.points, from, &SweepPoint::load_from);
+    const char* const of_them = parts.empty() ? " of them" : "";
+    if (count > 0) parts.push_back(fmt::format("{}{} {}", count, of_them, name));
+  };
+  add(LoadFrom::bridge, "bridges");
+  add(LoadFrom::counterfactual, "counterfactuals");
+  return parts.empty() ? "" : fmt::format(" ({})", fmt::join(parts, ", "));
+}
+
 }  // namespace
 
 Json plan_json(const SweepSpec& spec, const Plan& plan, const LaunchLimits& limits) {
@@ -145,11 +158,10 @@ std::string plan_table(const SweepSpec& spec, const Plan& plan, const LaunchLimi
       add_row(sections[s], point, planned, axes, of_mode[s]);
     }
   }
-  const auto bridges = std::ranges::count(plan.points, LoadFrom::bridge, &SweepPoint::load_from);
-  std::string text = fmt::format(
-      "{}: {} points{}, model {} ({} experts, top-{}), plan checksum {}\n", spec.name,
-      plan.points.size(), bridges == 0 ? "" : fmt::format(" ({} of them bridges)", bridges),
-      spec.model.name, spec.model.num_experts, spec.model.top_k, hex64(plan.fingerprint));
+  std::string text =
+      fmt::format("{}: {} points{}, model {} ({} experts, top-{}), plan checksum {}\n", spec.name,
+                  plan.points.size(), explaining_text(plan), spec.model.name,
+                  spec.model.num_experts, spec.model.top_k, hex64(plan.fingerprint));
   for (std::size_t s = 0; s < sections.size(); ++s) {
     for (std::size_t mode = 0; mode < tables.size(); ++mode) {
       if (tables[mode][s].rows.empty()) continue;

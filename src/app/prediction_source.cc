@@ -2,6 +2,7 @@
 
 #include "app/experiment.h"
 #include "base/error.h"
+#include "base/local_copy.h"
 
 namespace epsweep {
 namespace {
@@ -39,9 +40,15 @@ std::optional<double> layer_us(const PointSummary* summary) {
 
 }  // namespace
 
+std::optional<std::string> reason_not_to_predict(const SweepPoint& point) {
+  if (point.transport != kLocalCopy) return std::nullopt;
+  return "transport local_copy: a calibration tells what exchanges take, not their replacement";
+}
+
 void check_predictable(const Calibration& calibration, const Plan& plan, int num_ranks) {
   for (const SweepPoint& point : plan.points) {
     if (reason_not_to_plan(point) || point.ep_size > num_ranks) continue;
+    if (reason_not_to_predict(point)) continue;
     const StageCosts costs = calibrated_costs(calibration, point);
     if (point.ep_size > 1) check_boundaries(costs, point, num_ranks);
   }

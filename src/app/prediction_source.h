@@ -17,8 +17,12 @@ struct PredictionSource {
   std::optional<Calibration> calibration;  // absent: the experiment's `sim` has the costs
 };
 
+// Why no calibration predicts the point; absent if one may.
+std::optional<std::string> reason_not_to_predict(const SweepPoint& point);
+
 // Throws ConfigError where the calibration lacks what a point of the plan needs, or never crossed a
-// fabric boundary that the point's groups cross. Points that cannot run are not looked at.
+// fabric boundary that the point's groups cross. Points that cannot run, or that no calibration
+// predicts, are not looked at.
 void check_predictable(const Calibration& calibration, const Plan& plan, int num_ranks);
 
 // What a predicted point's record says of itself. low and high: the same point at the ends of all

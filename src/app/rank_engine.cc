@@ -16,6 +16,7 @@
 #include "mpi/environment.h"
 #include "pipeline/dtype_refusal.h"
 #include "pipeline/exchange_refusal.h"
+#include "pipeline/local_copy.h"
 #include "report/point_record.h"
 
 namespace epsweep {
@@ -147,17 +148,20 @@ std::string RankEngine::memory_shortfall_of(const RankPoint& rank_point) const {
 // Collective, as every rank gets here for the same points. Not before all know that the point can
 // run: a transport that refuses may have no communicator to make.
 void RankEngine::make_fabric(const SweepPoint& point, const EpGroup* group) {
-  const std::pair key(layout_key(point), point.transport);
+  const TransportEntry& entry = real_transport(point.transport, backend_->describe().name);
+  const std::pair key(layout_key(point), entry.name);
   if (fabrics_.contains(key)) return;
-  const TransportEntry& entry = TransportCatalog::instance().at(point.transport);
   fabrics_.emplace(key, entry.make_fabric == nullptr ? nullptr : entry.make_fabric(world_, group));
 }
 
 std::unique_ptr<Transport> RankEngine::make_transport(const SweepPoint& point,
                                                       const EpGroup& group) {
-  return TransportCatalog::instance()
-      .at(point.transport)
-      .make(group, fabrics_.at({layout_key(point), point.transport}).get());
+  const TransportEntry& real = real_transport(point.transport, backend_->describe().name);
+  std::unique_ptr<Transport> transport =
+      real.make(group, fabrics_.at({layout_key(point), real.name}).get());
+  const TransportEntry& asked = TransportCatalog::instance().at(point.transport);
+  if (asked.decorate == nullptr) return transport;
+  return asked.decorate(std::move(transport), *backend_);
 }
 
 RanksTogether RankEngine::together_of(const SweepPoint& point) {
@@ -171,7 +175,9 @@ void RankEngine::measure_ceilings(const SweepPoint& point, const RankPoint& rank
   if (settings_.ceilings == Ceilings::skip) return;
   const std::vector<int> world_ranks = active_ranks(rank_point.layout);
   const bool lacks_rates = ceilings_.lacks_rates(world_ranks, point.dtype);
-  const bool lacks_exchange = ceilings_.lacks_exchange(point);
+  // What replaces an exchange says nothing about how fast exchanges can be.
+  const bool exchanges = TransportCatalog::instance().at(point.transport).decorate == nullptr;
+  const bool lacks_exchange = exchanges && ceilings_.lacks_exchange(point);
   if (!lacks_rates && !lacks_exchange) return;
   weights_.reset();
   const WorkingRanks ranks = {.comm = working_.at(layout_key(point)),

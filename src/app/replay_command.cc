@@ -6,6 +6,7 @@
 #include "app/commands.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "report/counterfactuals.h"
 #include "report/frontier_records.h"
 #include "report/record_access.h"
 #include "report/replay_file.h"
@@ -83,7 +84,8 @@ int run(const ReplayCommand& command) {
     const std::vector<EpPair> pairs = ep_pairs(records);
     fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(replayed.runs)},
                                              {"why", why_json(pairs)},
-                                             {"crossovers", crossings_json(pairs)}}));
+                                             {"crossovers", crossings_json(pairs)},
+                                             {"counterfactuals", counterfactuals_json(records)}}));
   } else {
     fmt::print("{}\n", text_of(replayed));
   }

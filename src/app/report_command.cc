@@ -5,6 +5,7 @@
 
 #include "app/commands.h"
 #include "base/error.h"
+#include "report/counterfactuals.h"
 #include "report/csv.h"
 #include "report/frontier_records.h"
 #include "report/point_tables.h"
@@ -33,7 +34,8 @@ int run(const ReportCommand& command) {
     const std::vector<EpPair> pairs = ep_pairs(records);
     fmt::print("{}\n", report_json(records, {{"frontier", frontiers_json(runs)},
                                              {"why", why_json(pairs)},
-                                             {"crossovers", crossings_json(pairs)}}));
+                                             {"crossovers", crossings_json(pairs)},
+                                             {"counterfactuals", counterfactuals_json(records)}}));
   } else if (command.stages || !command.ranks.empty()) {
     fmt::print("{}\n", point_tables(runs, {.stages = command.stages, .ranks = command.ranks}));
   } else {

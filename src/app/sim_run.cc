@@ -148,8 +148,9 @@ void put_prediction(const PredictionSource& source, const Plan& plan, Json& run_
   run_facts["calibration"] = nullptr;
   if (!source.calibration) return;
   run_facts["calibration"] = calibration_json(*source.calibration);
-  const auto first = std::ranges::find_if(
-      plan.points, [](const SweepPoint& point) { return !reason_not_to_plan(point); });
+  const auto first = std::ranges::find_if(plan.points, [](const SweepPoint& point) {
+    return !reason_not_to_plan(point) && !reason_not_to_predict(point);
+  });
   if (first == plan.points.end()) return;
   run_facts["calibration"]["costs_of_first_point"] =
       stage_costs_json(calibrated_costs(*source.calibration, *first));

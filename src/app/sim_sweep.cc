@@ -199,7 +199,12 @@ int SimSweep::run() {
 
 PointEnd SimSweep::run_point(const SweepPoint& point) {
   PointRecordInput input = record_input(point);
-  if (const auto refusal = walk_.refusal(point, why_not_here(point, settings_.num_ranks))) {
+  std::string why_not = why_not_here(point, settings_.num_ranks);
+  const PredictionSource* source = settings_.prediction;
+  if (why_not.empty() && source != nullptr && source->calibration) {
+    why_not = reason_not_to_predict(point).value_or("");
+  }
+  if (const auto refusal = walk_.refusal(point, why_not)) {
     return end_refused(std::move(input), *refusal);
   }
   if (point.tokens_global() > 0) return simulate(std::move(input));

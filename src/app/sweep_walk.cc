@@ -86,13 +86,14 @@ SweepWalk::SweepWalk(const Plan& plan) : plan_(plan) {
 
 SweepWalk::Series& SweepWalk::series_of(const SweepPoint& point) {
   // Loads listed by rank have no order, so there is nothing between them.
-  // Bridges have the load that they need.
-  const bool bridges = point.load_from == LoadFrom::bridge;
+  // What explains other points has the load that it needs.
+  const bool explains =
+      point.load_from == LoadFrom::bridge || point.load_from == LoadFrom::counterfactual;
   const bool searches =
-      point.limits && point.concurrency.mode != ConcurrencyMode::listed && !bridges;
+      point.limits && point.concurrency.mode != ConcurrencyMode::listed && !explains;
   const auto resolution = searches ? std::optional(point.limits->resolution) : std::nullopt;
   return series_
-      .try_emplace(series_key(point) + (bridges ? " bridges" : ""),
+      .try_emplace(series_key(point) + (explains ? " explaining" : ""),
                    Series{.search = LoadSearch(resolution), .planned_left = 0})
       .first->second;
 }

@@ -4,11 +4,14 @@
 
 #include <fmt/format.h>
 
+#include "base/local_copy.h"
 #include "costs/ffn_work.h"
 #include "workload/rank_dispatch.h"
 
 namespace epsweep {
 namespace {
+
+constexpr std::int64_t kCountBytes = 8;
 
 std::int64_t most_tokens(const SweepPoint& point) {
   std::int64_t most = 0;
@@ -30,6 +33,20 @@ std::int64_t exchange_bytes(const SweepPoint& point, std::int64_t max_recv_rows,
   return 2 * copies.sent * io_row + 2 * (assignments * kUseBytes + padding) +
          2 * (copies.received + max_recv_rows) * io_row +
          2 * (max_recv_rows * kUseBytes + padding) + max_recv_rows * bytes_of(DType::fp32);
+}
+
+// Of transport local_copy: what the rank receives in every routing, as that keeps it, at most.
+std::int64_t kept_bytes(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
+                        const MaxCopies& copies) {
+  if (point.transport != kLocalCopy) return 0;
+  const std::int64_t assignments = most_tokens(point) * point.model.top_k;
+  const std::int64_t io_row = point.model.expert_io_dim * bytes_of(row_dtype(point.dtype));
+  const std::int64_t counts = point.ep_size * (max_slots + 1) * kCountBytes;
+  if (point.exchange_unit == ExchangeUnit::assignment) {
+    return point.num_routings() * (counts + (max_recv_rows + assignments) * io_row);
+  }
+  const std::int64_t uses = max_recv_rows * kUseBytes + point.ep_size * granule_bytes(io_row);
+  return point.num_routings() * (counts + (copies.received + copies.sent) * io_row + uses);
 }
 
 std::string binary_size(std::int64_t bytes) {
@@ -56,7 +73,8 @@ MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int
   need.activation_bytes =
       point.vary_routing * tokens * model.hidden_dim * element + 2 * tokens * model.top_k * 4 +
       exchange_bytes(point, max_recv_rows, copies, capacity_rows) + max_recv_rows * inner_row +
-      tokens * model.expert_io_dim * bytes_of(DType::fp32);
+      tokens * model.expert_io_dim * bytes_of(DType::fp32) +
+      kept_bytes(point, max_slots, max_recv_rows, copies);
   return need;
 }
 

@@ -40,7 +40,11 @@ struct MemoryNeed {
 //                                              the same two ways, and the weights by row
 // With a capacity of c rows per pair of ranks, P * c rows stand in for T * k in the second line and
 // for R in half of the fourth (what is received and returned).
-// Layers reuse these buffers. T, R, S and V may be of different ranks, so the sum is an upper
+// Transport local_copy keeps what it replays (pipeline/local_copy.h), for each of L = layers *
+// vary_routing routings and s slots of the rank with most:
+//   L * (P * (s + 1) * 8 + (R + T * k) * IO * b)                        counts, dispatch, combine
+//   L * (P * (s + 1) * 8 + (V + S) * IO * b + R * 8 + P * g)            with exchange unit `rank`
+// Layers reuse the other buffers. T, R, S and V may be of different ranks, so the sum is an upper
 // bound.
 MemoryNeed memory_need(const SweepPoint& point, std::int64_t max_slots, std::int64_t max_recv_rows,
                        const MaxCopies& copies = {}, std::int64_t capacity_rows = 0);

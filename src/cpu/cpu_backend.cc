@@ -81,6 +81,10 @@ class CpuBackend final : public Backend {
     EPS_EXPECT(bytes >= 0 && bytes <= to.bytes(), "copy writes past the end of the buffer");
     if (bytes > 0) std::memcpy(to.data(), from, static_cast<std::size_t>(bytes));
   }
+  void enqueue_copy(Lane& /*lane*/, const Buffer& from, Buffer& to, std::int64_t bytes) override {
+    EPS_EXPECT(bytes <= to.bytes(), "copy writes past the end of the buffer");
+    copy_to_host(from, to.data(), bytes);
+  }
   void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
             DType dtype) override {
     EPS_EXPECT(count >= 0 && count * bytes_of(dtype) <= to.bytes(),

@@ -78,6 +78,13 @@ class CudaBackend final : public Backend {
       EPS_CUDA(cudaStreamSynchronize(copies_.get()));
     });
   }
+  void enqueue_copy(Lane& lane, const Buffer& from, Buffer& to, std::int64_t bytes) override {
+    EPS_EXPECT(bytes >= 0 && bytes <= from.bytes() && bytes <= to.bytes(),
+               "copy past the end of a buffer");
+    if (bytes == 0) return;
+    EPS_CUDA(cudaMemcpyAsync(to.data(), from.data(), static_cast<std::size_t>(bytes),
+                             cudaMemcpyDeviceToDevice, stream_of(lane)));
+  }
   void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
             DType dtype) override {
     EPS_EXPECT(count >= 0 && count * bytes_of(dtype) <= to.bytes(),

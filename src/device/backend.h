@@ -58,6 +58,8 @@ class Backend {
   virtual Buffer make_buffer(std::int64_t bytes) = 0;
   virtual void copy_to_host(const Buffer& from, void* to, std::int64_t bytes) = 0;
   virtual void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) = 0;
+  // The first `bytes` of one of its buffers to another one; enqueues.
+  virtual void enqueue_copy(Lane& lane, const Buffer& from, Buffer& to, std::int64_t bytes) = 0;
   // The first `count` elements of `to` become values begin, begin + 1, ... of the stream.
   virtual void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
                     DType dtype) = 0;

@@ -49,6 +49,11 @@ class Transport {
   // Enqueues what no rank of the group passes before all are there, so that what follows on the
   // lane begins together on all devices. Nothing where the host does the work: ranks met there.
   virtual void align(Lane& lane) { static_cast<void>(lane); }
+  // The layer whose exchange of counts, dispatch and combine follow, in this order; by the number
+  // of its routing. Of no interest to what moves whatever it is given.
+  virtual void begin_layer(int routing) { static_cast<void>(routing); }
+  // Every layer has run once and its values were right: what follows is warm-up and timing.
+  virtual void end_rehearsal() {}
   // Collective teardown, by all ranks of the group at the same place.
   virtual void close() = 0;
 };
@@ -60,6 +65,11 @@ class Fabric {
   // Collective teardown, by all ranks at the same place.
   virtual void close() = 0;
 };
+
+class Backend;  // device/backend.h
+
+// Of a transport that decorates the one that a backend has: it goes with every backend.
+inline constexpr const char* kAnyBackend = "any";
 
 struct TransportEntry {
   std::string name;
@@ -73,6 +83,10 @@ struct TransportEntry {
   std::unique_ptr<Fabric> (*make_fabric)(const Comm& world, const EpGroup* group) = nullptr;
   // `fabric` is what make_fabric made for the group's layout, else null.
   std::unique_ptr<Transport> (*make)(const EpGroup& group, Fabric* fabric) = nullptr;
+  // Instead of `make`, with kAnyBackend: what it makes of one that moves rows between ranks; the
+  // backend outlives it.
+  std::unique_ptr<Transport> (*decorate)(std::unique_ptr<Transport> real,
+                                         Backend& backend) = nullptr;
 };
 
 using TransportCatalog = Registry<TransportEntry>;

@@ -100,6 +100,8 @@ class DroppedRow final : public Transport {
     backend_.copy_from_host(after.data(), recv, bytes);
   }
   void align(Lane& lane) override { inner_->align(lane); }
+  void begin_layer(int routing) override { inner_->begin_layer(routing); }
+  void end_rehearsal() override { inner_->end_rehearsal(); }
   void close() override { inner_->close(); }
 
  private:

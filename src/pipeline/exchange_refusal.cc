@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "device/transport.h"
+#include "pipeline/local_copy.h"
 #include "workload/pair_capacity.h"
 
 namespace epsweep {
@@ -25,9 +26,9 @@ std::optional<std::string> launch_refusal(const TransportEntry& transport,
 std::optional<std::string> exchange_refusal(const RankWork& work, const BackendInfo& backend) {
   const SweepPoint& point = work.point;
   const TransportEntry& transport = TransportCatalog::instance().at(point.transport);
-  if (transport.refuses != nullptr) {
-    if (const auto reason = transport.refuses())
-      return "transport " + transport.name + ": " + *reason;
+  const TransportEntry& real = real_transport(point.transport, backend.name);
+  if (real.refuses != nullptr) {
+    if (const auto reason = real.refuses()) return "transport " + real.name + ": " + *reason;
   }
   if (point.launch == Launch::graph) {
     if (auto reason = launch_refusal(transport, backend)) return reason;

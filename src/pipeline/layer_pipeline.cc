@@ -61,6 +61,7 @@ LayerPipeline::LayerPipeline(const RankWork& work, Backend& backend, Transport& 
                              ExpertWeights& weights)
     : work_(work),
       backend_(backend),
+      transport_(transport),
       weights_(weights),
       lane_(backend.make_lane()),
       schedule_(serial_schedule()),
@@ -159,6 +160,7 @@ void LayerPipeline::run_step(Path& path, int routing, Stage stage) {
     case Stage::router:
       return router(routing);
     case Stage::count_exchange:
+      transport_.begin_layer(routing);
       return path.announce(routing);
     case Stage::permute:
       return path.pack(tokens_of(routing), weights_of_choice_);

@@ -77,6 +77,7 @@ class LayerPipeline {
 
   const RankWork& work_;
   Backend& backend_;
+  Transport& transport_;
   ExpertWeights& weights_;
   std::unique_ptr<Lane> lane_;
   std::vector<Step> schedule_;

@@ -39,6 +39,7 @@ class PointRunner {
       : work_(work),
         hooks_(hooks),
         backend_(backend),
+        transport_(transport),
         pipeline_(work, backend, transport, weights),
         oracle_(work),
         aligned_(context(transport, weights)),
@@ -48,6 +49,7 @@ class PointRunner {
     warm_kernels();
     outcome_.check_before = check("check before timing");
     if (hooks_.all_max(outcome_.check_before.passed() ? 0 : 1) != 0) return outcome_;
+    transport_.end_rehearsal();
     if (work_.point.launch == Launch::graph) capture();
     warm_up();
     if (outcome_.stop_signal == 0) measure();
@@ -153,6 +155,7 @@ class PointRunner {
   const RankWork& work_;
   const RunnerHooks& hooks_;
   Backend& backend_;
+  Transport& transport_;
   LayerPipeline pipeline_;
   Oracle oracle_;
   AlignedPass aligned_;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "base/local_copy.h"
+
 namespace epsweep {
 namespace {
 
@@ -12,6 +14,23 @@ SweepPoint with_contiguous_experts(SweepPoint point) {
   point.placement_map = nullptr;
   point.fit_on = std::nullopt;
   return point;
+}
+
+SweepPoint with_local_copies(SweepPoint point) {
+  point.transport = kLocalCopy;
+  point.capacity_factor = std::nullopt;  // of exact row counts
+  return point;
+}
+
+bool is_first_placement(const SweepSpec& spec, const SweepPoint& point) {
+  const PlacementChoice& first = spec.placement.front();
+  return point.placement == first.name && point.redundant_slots == first.redundant_slots;
+}
+
+// Once for all transports: what is copied is the same.
+bool copies_explain(const SweepSpec& spec, const SweepPoint& point) {
+  const bool is_asked = std::ranges::find(spec.transport, kLocalCopy) != spec.transport.end();
+  return !is_asked && point.transport == spec.transport.front() && point.launch == Launch::direct;
 }
 
 }  // namespace
@@ -54,10 +73,11 @@ std::vector<SweepPoint> counterfactuals(const SweepSpec& spec, const SweepPoint&
   const bool contiguous_asked = std::ranges::any_of(
       spec.placement,
       [](const PlacementChoice& placement) { return placement.name == "contiguous"; });
-  const PlacementChoice& first = spec.placement.front();
-  const bool first_placement =
-      point.placement == first.name && point.redundant_slots == first.redundant_slots;
+  const bool first_placement = is_first_placement(spec, point);
   if (first_placement && !contiguous_asked) add(with_contiguous_experts(point));
+  if (first_routing && first_placement && copies_explain(spec, point)) {
+    add(with_local_copies(point));
+  }
   return points;
 }
 

@@ -15,9 +15,11 @@ namespace epsweep {
 // loads, ascending; none with `explain: none`.
 std::vector<Concurrency> bridge_loads(const SweepSpec& spec, int ep_size);
 
-// Of `explain: deep`: the point with balanced routing in place of its trace, and with contiguous
-// experts in place of its placement, where the experiment has neither; made from the points of its
-// first routing and placement.
+// Of `explain: deep`: the point with balanced routing in place of its trace, with contiguous
+// experts in place of its placement, and with a local copy of the same rows in place of its
+// exchange (base/local_copy.h), each where the experiment has none of its own; made from the points
+// of its first routing, its first placement, and the first of both and the first transport. A local
+// copy has exact row counts, which no graph can wait for: there is none of points launched as one.
 std::vector<SweepPoint> counterfactuals(const SweepSpec& spec, const SweepPoint& point);
 
 }  // namespace epsweep

@@ -147,6 +147,7 @@ std::vector<EpPair> ep_pairs(const std::vector<const Json*>& records) {
   for (const Json* record : records) {
     // A second look at a slow load is no repeat.
     if (find_number(*record, "point.attempt").value_or(1) > 1) continue;
+    if (copies_locally(*record)) continue;
     const std::string series = series_of(*record);
     if (first_of.try_emplace(series, record).second) order.push_back(series);
     add(*record, all[series].sides[key_of(*record)][find_text(*record, "point.concurrency")]);

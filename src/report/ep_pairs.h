@@ -34,8 +34,9 @@ struct EpPair {
 };
 
 // Every pair of EP sizes, in the order of the records; listed loads have no pairs. Points that only
-// bridge others (load_from `bridge`) make none of their own. Records of several runs
-// are paired where their `run` is equal or absent.
+// bridge others (load_from `bridge`) make none of their own, and local copies none at all: they are
+// no exchange that an EP size could win by. Records of several runs are paired where their `run` is
+// equal or absent.
 std::vector<EpPair> ep_pairs(const std::vector<const Json*>& records);
 std::vector<EpPair> ep_pairs(const std::vector<Json>& records);
 

@@ -54,7 +54,7 @@ std::vector<Frontier> frontiers_of(const std::vector<TableRow>& rows) {
   std::map<std::string, RowsOfFrontier> grouped;
   for (const TableRow& row : rows) {
     const Json& record = *row.record;
-    if (!limits_of_record(record)) continue;
+    if (!limits_of_record(record) || is_counterfactual(record)) continue;
     if (find_text(record, "point.concurrency") == "listed") continue;
     const std::string key = frontier_key(record);
     if (!grouped.contains(key)) order.push_back(key);

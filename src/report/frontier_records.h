@@ -18,7 +18,8 @@ struct Frontier {
   std::vector<FrontierCurve> curves;  // by EP size, ascending
 };
 
-// Of rows in any order; those without limits, and loads listed rank by rank, are left out. Repeats
+// Of rows in any order; those without limits, loads listed rank by rank, and counterfactuals are
+// left out. Repeats
 // of a curve are its repeats in each run directory. A repeat's second attempt at a load counts
 // like its first: the lower TPOT of two is their nearest-rank median.
 std::vector<Frontier> frontiers_of(const std::vector<TableRow>& rows);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "base/local_copy.h"
 #include "base/registry.h"
 #include "costs/exchange_fit.h"
 #include "costs/ffn_work.h"
@@ -44,17 +45,18 @@ struct PointFacts {
     return epsweep::tpot_s(*point.limits, *layer_s);
   }
   // Copies of the letter without self, one group, one layer; 0 where the point's exchange unit does
-  // not send copies of that letter.
+  // not send copies of that letter, and where nothing is sent while it is timed.
   double a_remote_bytes_per_layer() const {
-    if (point.exchange_unit != ExchangeUnit::assignment) return 0;
+    if (point.exchange_unit != ExchangeUnit::assignment || copies_locally()) return 0;
     return bytes_per_layer(traffic.a_copies - traffic.a_self_copies);
   }
   double b_remote_bytes_per_layer() const {
-    if (point.exchange_unit != ExchangeUnit::rank) return 0;
+    if (point.exchange_unit != ExchangeUnit::rank || copies_locally()) return 0;
     return bytes_per_layer(traffic.b_copies - traffic.b_self_copies);
   }
 
  private:
+  bool copies_locally() const { return point.transport == kLocalCopy; }
   double bytes_per_layer(std::int64_t copies) const {
     return static_cast<double>(copies) * static_cast<double>(traffic.row_bytes) /
            point.num_routings();

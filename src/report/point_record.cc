@@ -315,8 +315,8 @@ Json record_formulas() {
       {"load_from",
        "ladder: of the experiment; bisection: between the last admitted and the first refused load "
        "of its series; bridge: (P_b, C_a) or (P_a, C_b) of two asked points, so that width and "
-       "concurrency are told apart; counterfactual: an asked point with balanced routing or "
-       "contiguous experts instead"},
+       "concurrency are told apart; counterfactual: an asked point with balanced routing, "
+       "contiguous experts or, as transport local_copy, a local copy of the same rows instead"},
       {"counters",
        "by working rank, of the timed iterations of both passes and the flushing between them: "
        "what "

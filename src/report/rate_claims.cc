@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/local_copy.h"
 
 namespace epsweep {
 namespace {
@@ -64,6 +65,7 @@ void add_ffn(const PointRecordInput& input, int world_rank, std::size_t row, Cla
 
 // Bytes that a rank sends on average, in the time of the slowest: less than any rank's real rate.
 void add_exchange(const PointRecordInput& input, Stage stage, Claims& claims) {
+  if (input.point.transport == kLocalCopy) return;  // nothing is sent
   const Traffic& traffic = input.workload->traffic;
   const auto seconds =
       input.timings->stages[static_cast<std::size_t>(stage)].slowest_s.p50.value_or(0);

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/local_copy.h"
 #include "base/text.h"
 
 namespace epsweep {
@@ -43,6 +44,14 @@ bool is_predicted(const Json& record) {
 
 bool has_row(const Json& record) {
   return is_simulated(record) || is_predicted(record) || find_text(record, "state") == "measured";
+}
+
+bool copies_locally(const Json& record) {
+  return find_text(record, "point.transport") == kLocalCopy;
+}
+
+bool is_counterfactual(const Json& record) {
+  return copies_locally(record) || find_text(record, "load_from") == "counterfactual";
 }
 
 std::string plain_text(const Json* value) {

@@ -23,6 +23,11 @@ bool is_predicted(const Json& record);
 // Of a measured, simulated or predicted one: those stand in tables.
 bool has_row(const Json& record);
 
+// Of transport local_copy, which stands for an exchange without moving anything between ranks.
+bool copies_locally(const Json& record);
+// That, or of a point that nobody asked for with something else replaced (plan/bridges.h).
+bool is_counterfactual(const Json& record);
+
 // Numbers shortest-exact with a dot, text as it is, lists and objects as JSON; empty for absent.
 std::string plain_text(const Json* value);
 

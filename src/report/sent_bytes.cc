@@ -49,7 +49,9 @@ std::string sent_bytes_formula() {
          "part inside ranks, so remote bytes on the wire are (sent_bytes - a_self_bytes) + "
          "(padding_bytes - padding_self_bytes) + metadata_bytes. row_counts: what the host sizes "
          "GEMMs by: counts exchanged in the layer, or, where they stay on the device, those of the "
-         "plan, to which the exchanged ones are compared outside of timing";
+         "plan, to which the exchanged ones are compared outside of timing. With transport "
+         "local_copy nothing is sent while it is timed: every rank copies the same bytes that it "
+         "would receive";
 }
 
 }  // namespace epsweep

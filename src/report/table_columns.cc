@@ -230,6 +230,7 @@ std::string row_mark(const Json& record) {
   std::string mark;
   if (is_simulated(record)) mark += 'S';
   if (is_predicted(record)) mark += 'P';
+  if (copies_locally(record)) mark += 'L';
   const Json* oversubscribed = find_value(record, "load.oversubscribed");
   if (oversubscribed != nullptr && *oversubscribed == true) mark += '!';
   if (find_number(record, "load.ranks_per_device").value_or(0) > 1) mark += '#';

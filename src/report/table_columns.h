@@ -39,8 +39,8 @@ bool is_repeat_axis(const Axis& axis);
 
 // Foreign load above this share of the host is marked.
 inline constexpr double kForeignLoadLimit = 0.05;
-// "S" simulated, "P" predicted, "!" more ranks than cores, "#" shared devices, "~" foreign load:
-// all that hold.
+// "S" simulated, "P" predicted, "L" a local copy in place of the exchange, "!" more ranks than
+// cores, "#" shared devices, "~" foreign load: all that hold.
 std::string row_mark(const Json& record);
 
 // Mark, EP size and load: the first columns of every table.

@@ -12,6 +12,7 @@
 #include "report/baseline_lines.h"
 #include "report/ceiling_lines.h"
 #include "report/choice_lines.h"
+#include "report/counterfactuals.h"
 #include "report/frontier_records.h"
 #include "report/ladder_lines.h"
 #include "report/prediction_lines.h"
@@ -162,6 +163,10 @@ std::string mark_lines(const std::vector<TableRow>& rows) {
     text += "S simulated: a virtual clock and declared costs; nothing was measured or checked\n";
   }
   text += predicted_mark_text(rows);
+  if (std::ranges::any_of(rows, [](const TableRow& row) { return copies_locally(*row.record); })) {
+    text +=
+        "L a local copy of the same rows instead of the exchange: what would be, no way to run\n";
+  }
   if (!crowded.empty()) {
     text += fmt::format("! more ranks than cores ({}): timings not fit for comparison\n",
                         join(std::vector<std::string>(crowded.begin(), crowded.end())));
@@ -231,7 +236,9 @@ std::string group_text(Group group) {
       text += table_text(layout, axes.varying, measured);
     }
   }
-  return text + verdict_text(measured, axes.varying) + baseline_text(measured, axes.varying) +
+  std::vector<TableRow> competing = measured;
+  std::erase_if(competing, [](const TableRow& row) { return copies_locally(*row.record); });
+  return text + verdict_text(competing, axes.varying) + baseline_text(competing, axes.varying) +
          choice_text(measured, axes.varying) + prediction_text(measured, axes.varying) +
          interval_text(measured, axes.varying) + notes_text(group.rows, axes.varying) +
          ladder_text(group.rows, axes.varying) + frontier_text(group.rows, axes.varying);
@@ -282,7 +289,7 @@ std::string report_text(const std::vector<RunData>& runs) {
     for (Group& group : make_groups(section.rows)) text += "\n" + group_text(std::move(group));
     std::vector<const Json*> records;
     for (const TableRow& row : section.rows) records.push_back(row.record);
-    text += why_text(ep_pairs(records));
+    text += why_text(ep_pairs(records)) + counterfactuals_text(section.rows);
   }
   return text;
 }

@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "base/error.h"
+#include "base/local_copy.h"
 #include "costs/ffn_work.h"
 #include "costs/uniform_ffn.h"
+#include "report/arrival.h"
 
 namespace epsweep {
 namespace {
@@ -32,6 +34,13 @@ Peers peers_of(const std::vector<int>& domains, std::size_t ep_rank) {
 
 double link_s(const LinkCosts& link, std::int64_t sent, std::int64_t received) {
   return link.alpha_us * kSPerUs + static_cast<double>(std::max(sent, received)) / link.bytes_per_s;
+}
+
+// All the rows that a rank receives, as if each came from itself.
+double local_copy_s(const SimCosts& costs, const RankVolume& volume) {
+  const LinkBytes& received = volume.received;
+  const std::int64_t bytes = received.self + received.intra + received.inter;
+  return link_s(costs.self, bytes, bytes);
 }
 
 double exchange_s(const SimCosts& costs, const RankVolume& volume, const Peers& peers) {
@@ -86,6 +95,7 @@ DeclaredTimesSum::DeclaredTimesSum(const SweepPoint& point, const GroupLayout& l
       predicted_(predicted),
       tokens_of_rank_(token_ranges(point)) {
   times_.num_layers = point.layers;
+  if (point.transport == kLocalCopy) times_.exchanges = Exchanges::local_copies;
   std::vector<std::size_t> domains_of_group_at;
   for (int group = 0; group < layout.num_groups; ++group) {
     std::vector<int> domains = domains_of_group(point, members(layout, group));
@@ -110,13 +120,18 @@ void DeclaredTimesSum::put_row(std::size_t row, const LayerVolume& volume, doubl
   };
   const auto ep_rank = static_cast<std::size_t>(ep_rank_of_row_[row]);
   const Peers peers = peers_of(domains_[domains_of_row_[row]], ep_rank);
-  put(Stage::count_exchange, exchange_s(costs_, volume.count_exchange[ep_rank], peers));
-  put(Stage::dispatch, exchange_s(costs_, volume.dispatch[ep_rank], peers));
-  put(Stage::combine, exchange_s(costs_, volume.combine[ep_rank], peers));
+  const bool copies = times_.exchanges == Exchanges::local_copies;
+  const auto moving_s = [&](const RankVolume& moved) {
+    return copies ? local_copy_s(costs_, moved) : exchange_s(costs_, moved, peers);
+  };
+  put(Stage::count_exchange, moving_s(volume.count_exchange[ep_rank]));
+  put(Stage::dispatch, moving_s(volume.dispatch[ep_rank]));
+  put(Stage::combine, moving_s(volume.combine[ep_rank]));
   put(Stage::expert_ffn, ffn_s);
   const double slowdown = slowdown_of(costs_, times_.world_rank_of_row[row]);
   for (std::size_t s = 0; s < kNumStages; ++s) {
-    if (costs_.stage_us[s]) own_s[s] = *costs_.stage_us[s] * kSPerUs;
+    const bool replaced = copies && is_exchange(static_cast<Stage>(s));
+    if (costs_.stage_us[s] && !replaced) own_s[s] = *costs_.stage_us[s] * kSPerUs;
     own_s[s] *= slowdown;
   }
 }
@@ -211,7 +226,8 @@ void DeclaredTimesSum::add_layer(const Trace& trace, const Placement& placement)
       put_row(row, volume, ffn_s, own_s + row * kNumStages);
     }
   }
-  if (predicted_.costs == nullptr) add_slow_links(own_s);
+  const bool over_links = times_.exchanges == Exchanges::between_ranks;
+  if (predicted_.costs == nullptr && over_links) add_slow_links(own_s);
   ++times_.num_routings;
 }
 

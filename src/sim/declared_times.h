@@ -14,7 +14,11 @@ namespace epsweep {
 
 // Seconds [routing][row][stage]; of an exchange the rank's own transfer. Rows are the ranks in
 // groups, in world order, as in timing tables.
+// An exchange begins when the last rank of the group has come; a copy when the rank itself has.
+enum class Exchanges { between_ranks, local_copies };
+
 struct DeclaredTimes {
+  Exchanges exchanges = Exchanges::between_ranks;
   int num_layers = 0, num_routings = 0;
   std::vector<int> world_rank_of_row, group_of_row;
   std::vector<double> own_s;
@@ -32,7 +36,9 @@ struct DeclaredTimes {
 // point.sim, or the defaults where that is null. An exchange takes a rank
 //   max over kinds of link that it has peers on (alpha + max(bytes sent, bytes received) / rate)
 // since they move side by side; peers of other groups do not count. The domains of ranks are those
-// of the point's topology; everybody is in one where it declares none.
+// of the point's topology; everybody is in one where it declares none. With transport local_copy
+// all that a rank receives costs what bytes to itself do, and neither slow links nor what `sim`
+// says of exchange stages (`stages_us`) count, as those are of the exchange that it replaces.
 //
 // With calibrated costs (`predicted`) all of it comes from those instead: expert_ffn from the table
 // with the rows of the rank's own slots, dispatch and combine from the model of its bytes by kind

@@ -47,10 +47,11 @@ class Ranks {
       Ticks& last_in = last_in_[group_of(row)];
       last_in = std::max(last_in, now_[row]);
     }
+    const bool meets = is_exchange(stage) && times_.exchanges == Exchanges::between_ranks;
     const std::uint64_t draw = index * kNumStages + static_cast<std::uint64_t>(stage);
     for (std::size_t row = 0; row < size(); ++row) {
       const double own_s = times_.at(routing, static_cast<int>(row), stage);
-      const Ticks starts = is_exchange(stage) ? last_in_[group_of(row)] : now_[row];
+      const Ticks starts = meets ? last_in_[group_of(row)] : now_[row];
       now_[row] = starts + ticks_of(own_s * noise_[row].factor(draw));
     }
   }

@@ -241,6 +241,11 @@ TEST(LimitsPlan, SaysWhatWillFollow) {
   const ProgramResult wrong = run_program("plan " + file + " --set limits.percentile=p99");
   EXPECT_EQ(wrong.exit_code, 2);
   EXPECT_THAT(wrong.err, HasSubstr("percentile p99 needs iterations: 100 or more"));
+  const ProgramResult twice =
+      run_program("plan " + file + " --set limits.tokens_per_s_per_user=20 --set limits.tpot_ms=5");
+  EXPECT_EQ(twice.exit_code, 2);
+  EXPECT_THAT(twice.err, HasSubstr("are one objective said twice: keep one"));
+  EXPECT_EQ(std::ranges::count(twice.err, '\n'), 1) << twice.err;
 }
 
 }  // namespace

@@ -49,6 +49,36 @@ TEST(PlacementPlan, NothingToDoIsSaid) {
   EXPECT_THAT(plain.out, Not(HasSubstr("Placement")));
 }
 
+// 80 tokens choose expert 0 and one other: rows 80, 20, 10, 10, 20, 10, 5, 5. Moving experts leaves
+// the hottest one whole; a slot more on each rank splits it.
+TEST(PlacementPlan, CaseC39RearrangeOnly) {
+  const TempDir dir;
+  std::string trace;
+  const std::vector<int> tokens_of_expert = {0, 20, 10, 10, 20, 10, 5, 5};
+  for (std::size_t expert = 1; expert < tokens_of_expert.size(); ++expert) {
+    for (int i = 0; i < tokens_of_expert[expert]; ++i) {
+      trace += "{\"layer\": 0, \"experts\": [0, " + std::to_string(expert) + "]}\n";
+    }
+  }
+  dir.write("t.jsonl", trace);
+  const Json points =
+      plan_of(dir, {"ep_sizes: [4]", "concurrency: {fixed_global: [80]}",
+                    "routing: {distribution: recorded_trace, trace_file: t.jsonl}",
+                    "placement: {policies: [contiguous, eplb], redundant_slots: [0, 4]}"})
+          .points;
+  ASSERT_EQ(points.size(), 3U);
+  EXPECT_EQ(points[0]["rows_per_rank"]["max"], 100);
+  EXPECT_EQ(points[0]["rows_per_rank"]["min"], 10);
+  EXPECT_EQ(points[0]["rows_per_rank"]["max_over_mean"], 2.5);
+  EXPECT_EQ(points[1]["rows_per_rank"]["max"], 85);
+  EXPECT_EQ(points[1]["placement_score"]["before"]["mean_over_layers"], 2.5);
+  EXPECT_EQ(points[1]["placement_score"]["judged"]["mean_over_layers"], 2.125);
+  EXPECT_EQ(points[1]["placement_score"]["extra_weight_bytes_per_rank"], 0);
+  EXPECT_LE(points[2]["rows_per_rank"]["max"].get<int>(), 50);
+  // One slot of three matrices of 64 x 32 in bf16.
+  EXPECT_EQ(points[2]["placement_score"]["extra_weight_bytes_per_rank"], 3 * 64 * 32 * 2);
+}
+
 TEST(PlacementPlan, AnUnseenTraceIsNamedAndASeenOneWarnedOf) {
   const TempDir dir;
   const auto plan = [&dir](const std::string& fit_on) {

@@ -143,6 +143,21 @@ TEST(SweepWalk, RepeatsAndVariantsSearchOnTheirOwn) {
   EXPECT_EQ(variants[9].transport, "alltoallv");
 }
 
+// What explains a point has its load; nothing is searched beside it.
+TEST(SweepWalk, CounterfactualsAreNotBisected) {
+  SweepSpec spec = spec_of({32, 64});
+  spec.explain = Explain::deep;
+  const auto points = walk_through(make_plan(spec), slow_above(40));
+  int num_counterfactuals = 0;
+  for (const SweepPoint& point : points) {
+    if (point.transport != "local_copy" && point.routing.distribution != "balanced") continue;
+    ++num_counterfactuals;
+    EXPECT_EQ(point.load_from, LoadFrom::counterfactual);
+    EXPECT_THAT(point.concurrency.tokens, testing::AnyOf(32, 64));
+  }
+  EXPECT_EQ(num_counterfactuals, 2 * 3);  // 64 tokens twice, as any slow load
+}
+
 // As tests/app/ladder_test.cc: 16 sequences of a rank fit, so 32 tokens of a group.
 SweepSpec serving_spec(std::vector<std::int64_t> loads) {
   SweepSpec spec = spec_of(std::move(loads));

@@ -67,7 +67,7 @@ SweepPoint wide_point(std::int64_t tokens) {
 }
 
 TEST(ExchangeUnit, RankHasTheBitsThatFollowFromAssignment) {
-  for (const std::string& transport : TransportCatalog::instance().names()) {
+  for (const std::string& transport : moving_transports()) {
     for (const char* placement : {"contiguous", "random"}) {
       for (const DType dtype : {DType::fp32, DType::bf16}) {
         SweepPoint point = wide_point(37);

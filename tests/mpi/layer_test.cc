@@ -43,7 +43,7 @@ void expect_same_as_ep1(const SweepPoint& point) {
 }
 
 TEST(Layer, WidthTransportAndPlacementDoNotChangeTheResult) {
-  for (const std::string& transport : TransportCatalog::instance().names()) {
+  for (const std::string& transport : moving_transports()) {
     for (const char* placement : {"contiguous", "round_robin", "random"}) {
       for (const DType dtype : {DType::bf16, DType::fp32}) {
         SweepPoint point = layer_point(mpi_world().size(), 37);
@@ -64,7 +64,7 @@ TEST(Layer, ReplicasDoNotChangeTheResult) {
   point.layers = 2;
   const int ep_size = point.ep_size, num_experts = point.model.num_experts;
   const int least = (ep_size - num_experts % ep_size) % ep_size;
-  for (const std::string& transport : TransportCatalog::instance().names()) {
+  for (const std::string& transport : moving_transports()) {
     for (const int redundant :
          {least, std::min(least + 2 * ep_size, num_experts * (ep_size - 1))}) {
       point.transport = transport;

@@ -25,6 +25,9 @@ class ForwardingBackend : public Backend {
   void copy_from_host(const void* from, Buffer& to, std::int64_t bytes) override {
     inner_->copy_from_host(from, to, bytes);
   }
+  void enqueue_copy(Lane& lane, const Buffer& from, Buffer& to, std::int64_t bytes) override {
+    inner_->enqueue_copy(lane, from, to, bytes);
+  }
   void fill(Buffer& to, const PayloadStream& stream, std::int64_t begin, std::int64_t count,
             DType dtype) override {
     inner_->fill(to, stream, begin, count, dtype);

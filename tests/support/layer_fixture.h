@@ -50,6 +50,15 @@ class LocalTransport final : public Transport {
   void close() override {}
 };
 
+// Transports that move rows between ranks by themselves.
+inline std::vector<std::string> moving_transports() {
+  std::vector<std::string> names = TransportCatalog::instance().names();
+  std::erase_if(names, [](const std::string& name) {
+    return TransportCatalog::instance().at(name).decorate != nullptr;
+  });
+  return names;
+}
+
 inline GemmMaker catalog_gemm(const SweepPoint& point) {
   return [name = point.grouped_gemm](const GemmShape& shape) {
     return GroupedGemmCatalog::instance().at(name).make(shape, 1);

@@ -71,6 +71,27 @@ TEST(Memory, fixed_capacity_by_hand) {
             25 * 64 + 100 * 4 + 4 * 28 * 32 + 2 * 60 * 32 + 60 * 48 + 25 * 64);
 }
 
+// What transport local_copy keeps of each of 2 layers in 3 steps: 4 * (3 + 1) counts; 60 rows
+// received and 50 that came back, of 32 bytes each.
+TEST(Memory, local_copies_by_hand) {
+  SweepPoint point = small_point();
+  point.vary_routing = 3;
+  const std::int64_t moved = memory_need(point, 3, 60).activation_bytes;
+  point.transport = "local_copy";
+  EXPECT_EQ(memory_need(point, 3, 60).activation_bytes - moved, 6 * (16 * 8 + 60 * 32 + 50 * 32));
+}
+
+// The same of 45 copies received with 60 uses, of 8 bytes and four paddings of 32, and 40 sent.
+TEST(Memory, local_copies_of_unit_rank_by_hand) {
+  SweepPoint point = small_point();
+  point.exchange_unit = ExchangeUnit::rank;
+  const MaxCopies copies{.sent = 40, .received = 45};
+  const std::int64_t moved = memory_need(point, 3, 60, copies).activation_bytes;
+  point.transport = "local_copy";
+  EXPECT_EQ(memory_need(point, 3, 60, copies).activation_bytes - moved,
+            2 * (16 * 8 + (45 + 40) * 32 + 60 * 8 + 4 * 32));
+}
+
 TEST(Memory, sizes_in_the_unit_they_have) {
   EXPECT_EQ(size_text(36'842'766'336), "34.31 GiB");
   EXPECT_EQ(size_text(3 << 20), "3.0 MiB");

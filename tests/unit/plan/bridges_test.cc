@@ -91,17 +91,57 @@ TEST(Bridges, DeepOnesChangeOneThing) {
   EXPECT_EQ(make_plan(spec).points.size(), 1U);
   spec.explain = Explain::deep;
   const std::vector<SweepPoint> points = make_plan(spec).points;
-  ASSERT_EQ(points.size(), 3U);
+  ASSERT_EQ(points.size(), 4U);
   EXPECT_EQ(points[1].load_from, LoadFrom::counterfactual);
   EXPECT_EQ(points[1].routing.distribution, "balanced");
   EXPECT_EQ(points[1].placement, "eplb");
   EXPECT_EQ(points[2].routing.distribution, "zipf");
   EXPECT_EQ(points[2].placement, "contiguous");
   EXPECT_EQ(points[2].redundant_slots, 0);
+  EXPECT_EQ(points[2].transport, "pairwise");
+  EXPECT_EQ(points[3].load_from, LoadFrom::counterfactual);
+  EXPECT_EQ(points[3].transport, "local_copy");
+  EXPECT_EQ(points[3].routing.distribution, "zipf");
+  EXPECT_EQ(points[3].placement, "eplb");
   spec.routing.push_back(
       {.distribution = "balanced", .params = {}, .file = {}, .file_checksum = {}});
   spec.placement.push_back({.name = "contiguous", .redundant_slots = 0, .map = {}, .fit_on = {}});
-  EXPECT_EQ(make_plan(spec).points.size(), 4U);
+  // Four asked ones, and the first with local copies.
+  EXPECT_EQ(make_plan(spec).points.size(), 5U);
+}
+
+int num_local_copies(const SweepSpec& spec) {
+  return static_cast<int>(
+      std::ranges::count(make_plan(spec).points, "local_copy", &SweepPoint::transport));
+}
+
+TEST(Bridges, LocalCopiesStandForTheFirstTransportOfEveryUnitSizeAndLoad) {
+  SweepSpec spec = spec_of(
+      {load(ConcurrencyMode::fixed_global, 64), load(ConcurrencyMode::fixed_global, 128)}, {1, 8});
+  EXPECT_EQ(num_local_copies(spec), 0);
+  spec.explain = Explain::deep;
+  spec.transport = {"pairwise", "alltoallv"};
+  spec.exchange_unit = {ExchangeUnit::assignment, ExchangeUnit::rank};
+  spec.capacity_factor = 1.25;
+  EXPECT_EQ(num_local_copies(spec), 2 * 2 * 2);
+  for (const SweepPoint& point : make_plan(spec).points) {
+    EXPECT_EQ(point.capacity_factor.has_value(), point.transport != "local_copy");
+  }
+  spec.repeats = 3;
+  EXPECT_EQ(num_local_copies(spec), 3 * 8);
+}
+
+TEST(Bridges, LocalCopiesThatAreAskedForOrCannotBeAreNotAdded) {
+  SweepSpec spec = spec_of({load(ConcurrencyMode::fixed_global, 64)}, {8});
+  spec.explain = Explain::deep;
+  spec.launch = {Launch::direct, Launch::graph};
+  EXPECT_EQ(num_local_copies(spec), 1);
+  spec.launch = {Launch::graph};
+  EXPECT_EQ(num_local_copies(spec), 0);
+  spec.launch = {Launch::direct};
+  spec.transport = {"pairwise", "local_copy"};
+  // The asked one, and those that its series is explained by: balanced and contiguous.
+  EXPECT_EQ(num_local_copies(spec), 3);
 }
 
 }  // namespace

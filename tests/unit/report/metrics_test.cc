@@ -104,6 +104,32 @@ TEST(Metrics, RatesAreOfTheLetterThatIsSent) {
 }
 
 // Case C12: nothing leaves the rank, so there is no link to have a bandwidth.
+TEST(Metrics, LocalCopiesHaveNoLinkBandwidth) {
+  for (const ExchangeUnit unit : {ExchangeUnit::assignment, ExchangeUnit::rank}) {
+    SweepPoint point = sample_point(4, 8);
+    point.exchange_unit = unit;
+    point.transport = "local_copy";
+    const PointWorkload work = sample_workload(point);
+    const PointSummary summary = late_ffn_summary(4);
+    const PointFacts facts = {
+        .point = point,
+        .summary = summary,
+        .num_groups = 1,
+        .num_active_ranks = 4,
+        .traffic = work.traffic,
+        .ffn = work.ffn,
+        .slowest_rank_ffn = work.ffn_of_rank[1],
+        .exchange_line = ExchangeLine{.alpha_s = 1e-6, .beta_bytes_per_s = 1e9}};
+    for (const char* name :
+         {"dispatch_a_remote_gb_per_s_per_rank", "combine_a_remote_gb_per_s_per_rank",
+          "dispatch_b_remote_gb_per_s_per_rank", "combine_b_remote_gb_per_s_per_rank",
+          "exchange_ceiling_share"}) {
+      EXPECT_FALSE(metric(name, facts).has_value()) << name;
+    }
+    EXPECT_TRUE(metric("layer_p50_us", facts).has_value());
+  }
+}
+
 TEST(Metrics, Ep1HasNoLinkBandwidth) {
   const SweepPoint point = sample_point(1, 8);
   const PointWorkload work = sample_workload(point);

@@ -112,6 +112,16 @@ TEST(RateClaims, ExchangesStayBelowTheirLinks) {
   EXPECT_THAT(worst_impossible(rate_claims(input))->what, HasSubstr("beyond the domain"));
 }
 
+TEST(RateClaims, LocalCopiesClaimNothingOfLinks) {
+  PointRecordInput input = measured_input(sample_point(2, 8));
+  input.point.hardware = HardwareShape{.name = "toy"};
+  input.point.hardware->peak.link_gb_per_s = 1e-9;
+  input.workload->traffic.domains = DomainTraffic{.a_intra_copies = 8};
+  EXPECT_EQ(rate_claims(input).size(), 2U);
+  input.point.transport = "local_copy";
+  EXPECT_THAT(rate_claims(input), IsEmpty());
+}
+
 // Only the letter that is sent counts.
 TEST(RateClaims, RankUnitSendsCopiesByRank) {
   PointRecordInput input = measured_input(sample_point(2, 8));

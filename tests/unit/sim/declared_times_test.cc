@@ -105,6 +105,31 @@ TEST(DeclaredTimes, LinksBetweenDomains) {
   EXPECT_NEAR(times_of(point, costs, 4).at(0, 0, Stage::dispatch), 20e-6 + 6e-6, kEps);
 }
 
+// Rank 0 receives its own row and two others in dispatch, its own and three in combine; rank 1 its
+// two and three others, then two and two. Links and what is said of exchanges are of no account.
+TEST(DeclaredTimes, LocalCopiesCostWhatBytesToOneselfDo) {
+  SimCosts costs;
+  costs.self = {.alpha_us = 2, .bytes_per_s = 128e6};  // a row in 1 us
+  costs.intra = costs.inter = {.alpha_us = 100, .bytes_per_s = 1e3};
+  costs.links = {{.a = 0, .b = 1, .extra_us = 300}};
+  costs.ranks = {{.rank = 1, .slowdown = 2}};
+  for (const Stage stage : {Stage::router, Stage::dispatch, Stage::combine}) {
+    costs.stage_us[static_cast<std::size_t>(stage)] = 70;
+  }
+  SweepPoint point = small_point(2);
+  EXPECT_EQ(times_of(point, costs, 2).exchanges, Exchanges::between_ranks);
+  EXPECT_NEAR(times_of(point, costs, 2).at(0, 0, Stage::dispatch), 370e-6, kEps);
+  point.transport = "local_copy";
+  const DeclaredTimes times = times_of(point, costs, 2);
+  EXPECT_EQ(times.exchanges, Exchanges::local_copies);
+  EXPECT_NEAR(times.at(0, 0, Stage::dispatch), 5e-6, kEps);
+  EXPECT_NEAR(times.at(0, 0, Stage::combine), 6e-6, kEps);
+  EXPECT_NEAR(times.at(0, 1, Stage::dispatch), 2 * 7e-6, kEps);
+  EXPECT_NEAR(times.at(0, 1, Stage::combine), 2 * 6e-6, kEps);
+  EXPECT_NEAR(times.at(0, 0, Stage::count_exchange), 2e-6 + 32 / 128e6, kEps);
+  EXPECT_NEAR(times.at(0, 0, Stage::router), 70e-6, kEps);
+}
+
 // EP1 has nobody to talk to.
 TEST(DeclaredTimes, OneRankPaysNoAlpha) {
   SimCosts costs;

@@ -118,6 +118,19 @@ TEST(GoldenFaults, InAChainAllRanksTakeAsLongAsTheSlowOne) {
 }
 
 // Of the two ranks at its ends only the transfers grow, and nobody waits.
+// Nobody waits for a rank that copies by itself: the others' chains are as without the delay.
+TEST(GoldenFaults, LocalCopiesWaitForNobody) {
+  DeclaredTimes times = testing::even_launch(4, 4);
+  times.exchanges = Exchanges::local_copies;
+  std::vector<Fault> faults = {parse_fault("delay:rank=2:stage=permute:us=1000")};
+  const ChainTable table = simulate_chained(times, testing::with_faults(times, faults), 1);
+  const int last = table.chain_layers() - 1;
+  for (const int rank : {0, 1, 3}) {
+    EXPECT_NEAR(table.end_s(rank, 0, last) - table.begin_s(rank, 0, 0), 4 * 298e-6, 1e-11) << rank;
+  }
+  EXPECT_NEAR(table.end_s(2, 0, last) - table.begin_s(2, 0, 0), 4 * 1298e-6, 1e-11);
+}
+
 TEST(GoldenFaults, OneSlowLink) {
   DeclaredTimes launch = even_launch(8, 8);
   const PointSummary clean = injected(launch, {}, kIterations);
