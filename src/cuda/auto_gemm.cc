@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -12,9 +11,9 @@
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
 #include "cuda/element_type_of.h"
-#include "cuda/gemm_choice.h"
 #include "cuda/kernels/payload.h"
 #include "cuda/shared_weights_gemm.h"
+#include "device/gemm_choice.h"
 
 namespace epsweep::cuda {
 namespace {
@@ -22,14 +21,6 @@ namespace {
 constexpr int kRepetitions = 5;
 
 using Rows = std::span<const std::int64_t>;
-
-// Lets run() look row counts up without copying them.
-struct RowsLess {
-  using is_transparent = void;
-  bool operator()(Rows a, Rows b) const {
-    return std::lexicographical_compare(a.begin(), a.end(), b.begin(), b.end());
-  }
-};
 
 // Rows to multiply: random values, as the speed of a GPU depends on its data.
 Buffer make_rows(std::int64_t values, DType dtype, cudaStream_t stream) {
@@ -52,7 +43,7 @@ class AutoGemm final : public GroupedGemm {
   }
 
   void warm(Rows rows_per_expert) override {
-    if (total_of(rows_per_expert) == 0 || taken_.contains(rows_per_expert)) return;
+    if (total_rows(rows_per_expert) == 0 || taken_.contains(rows_per_expert)) return;
     auto choice = std::make_shared<GemmChoice>();
     choice->candidates = measure_all(rows_per_expert);
     const auto best = best_candidate(choice->candidates);
@@ -65,7 +56,7 @@ class AutoGemm final : public GroupedGemm {
   }
 
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y, Rows rows_per_expert) override {
-    if (total_of(rows_per_expert) == 0) return {};
+    if (total_rows(rows_per_expert) == 0) return {};
     const auto taken = taken_.find(rows_per_expert);
     EPS_EXPECT(taken != taken_.end(), "auto runs rows that were not measured");
     GemmWork work = taken->second.gemm->run(lane, x, y, rows_per_expert);
@@ -84,10 +75,6 @@ class AutoGemm final : public GroupedGemm {
   struct Operands {
     Buffer x, y;
   };
-
-  static std::int64_t total_of(Rows rows) {
-    return std::accumulate(rows.begin(), rows.end(), std::int64_t{0});
-  }
 
   static std::string reasons(const std::vector<GemmChoice::Candidate>& candidates) {
     std::string text = "no kernel is left";
@@ -114,7 +101,7 @@ class AutoGemm final : public GroupedGemm {
 
   std::vector<GemmChoice::Candidate> measure_all(Rows rows) {
     const DType dtype = row_dtype(shape_.dtype);
-    const std::int64_t total = total_of(rows);
+    const std::int64_t total = total_rows(rows);
     Operands operands{make_rows(total * shape_.k, dtype, stream_of(lane_)),
                       make_device_buffer(total * shape_.n * bytes_of(dtype))};
     std::vector<GemmChoice::Candidate> measured;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "cuda/cuda_lane.h"
 #include "cuda/cuda_memory.h"
-#include "cuda/gemm_choice.h"
+#include "device/gemm_choice.h"
 #include "cuda/shared_weights_gemm.h"
 
 namespace epsweep::cuda {

@@ -58,7 +58,8 @@ PackedGroupedGemm::PackedGroupedGemm(const GemmShape& shape, int num_threads, Ex
       num_slices_((shape.n + cuts_.slice_cols - 1) / cuts_.slice_cols),
       pool_(num_threads),
       packed_(shape, num_threads),
-      workers_(static_cast<std::size_t>(num_threads)) {
+      workers_(static_cast<std::size_t>(num_threads)),
+      all_(static_cast<std::size_t>(shape.num_experts), 1) {
   experts_.reserve(static_cast<std::size_t>(shape.num_experts));
 }
 
@@ -97,12 +98,15 @@ void PackedGroupedGemm::warm_rows(std::int64_t rows) {
   }
 }
 
-void PackedGroupedGemm::list_experts(std::span<const std::int64_t> rows_per_expert) {
+void PackedGroupedGemm::list_experts(std::span<const std::int64_t> rows_per_expert,
+                                     std::span<const char> taken) {
   experts_.clear();
   std::int64_t first_row = 0;
   for (int expert = 0; expert < shape_.num_experts; ++expert) {
     const std::int64_t rows = rows_per_expert[static_cast<std::size_t>(expert)];
-    if (rows > 0) experts_.push_back({expert, first_row, rows});
+    if (rows > 0 && taken[static_cast<std::size_t>(expert)] != 0) {
+      experts_.push_back({expert, first_row, rows});
+    }
     first_row += rows;
   }
   // The largest last would leave all but one thread idle at the end. A single thread keeps memory
@@ -139,8 +143,14 @@ GemmWork PackedGroupedGemm::run(Lane&, const Buffer& x, Buffer& y,
                                 std::span<const std::int64_t> rows_per_expert) {
   EPS_EXPECT(rows_per_expert.size() == static_cast<std::size_t>(shape_.num_experts),
              "one row count per local expert");
-  warm(rows_per_expert);
-  list_experts(rows_per_expert);
+  return run_some(x, y, rows_per_expert, all_);
+}
+
+GemmWork PackedGroupedGemm::run_some(const Buffer& x, Buffer& y,
+                                     std::span<const std::int64_t> rows_per_expert,
+                                     std::span<const char> taken) {
+  list_experts(rows_per_expert, taken);
+  for (const ExpertRows& job : experts_) warm_rows(job.rows);
   for (Worker& worker : workers_) worker.calls = 0;
   if (order_ == ExpertOrder::together) {
     const auto items = static_cast<std::int64_t>(experts_.size()) * num_slices_;

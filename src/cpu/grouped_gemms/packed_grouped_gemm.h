@@ -33,6 +33,10 @@ class PackedGroupedGemm final : public GroupedGemm {
   // Row counts that warm() has not seen are compiled here: correct, but slow.
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
                std::span<const std::int64_t> rows_per_expert) override;
+  // The same with those experts alone that `taken` names; the others' rows stay untouched.
+  GemmWork run_some(const Buffer& x, Buffer& y, std::span<const std::int64_t> rows_per_expert,
+                    std::span<const char> taken);
+  PackedGemm& packed() { return packed_; }
   void flush_weights() override { packed_.flush(); }
   std::int64_t weight_bytes() const override { return packed_.weight_bytes(); }
 
@@ -49,7 +53,7 @@ class PackedGroupedGemm final : public GroupedGemm {
   template <typename Function>
   void for_each_call(std::int64_t slice, std::int64_t rows, const Function& function);
   void warm_rows(std::int64_t rows);
-  void list_experts(std::span<const std::int64_t> rows_per_expert);
+  void list_experts(std::span<const std::int64_t> rows_per_expert, std::span<const char> taken);
   void multiply(const ExpertRows& job, std::int64_t slice, int worker, const Buffer& x, Buffer& y);
 
   GemmShape shape_;
@@ -62,6 +66,7 @@ class PackedGroupedGemm final : public GroupedGemm {
   std::int64_t tile_bytes_ = 0;
   std::vector<Worker> workers_;
   std::vector<ExpertRows> experts_;  // those with rows; capacity for all
+  std::vector<char> all_;
 };
 
 }  // namespace epsweep

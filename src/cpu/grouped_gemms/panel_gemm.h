@@ -18,12 +18,17 @@ class PanelGemm final : public GroupedGemm {
   // `choice` says how `code` was found; run() hands it on.
   PanelGemm(const GemmShape& shape, int num_threads, const PanelCode& code,
             std::shared_ptr<const GemmChoice> choice);
-  void prepare(const WeightSource& source) override { weights_.load(source, pool_); }
+  void prepare(const WeightSource& source) override;
+  // Instead of prepare(): weights of the same shape, loaded.
+  void share(std::shared_ptr<const WeightPanels> weights) { weights_ = std::move(weights); }
   void warm(std::span<const std::int64_t> rows_per_expert) override;
   GemmWork run(Lane& lane, const Buffer& x, Buffer& y,
                std::span<const std::int64_t> rows_per_expert) override;
-  void flush_weights() override { weights_.flush(); }
-  std::int64_t weight_bytes() const override { return weights_.bytes(); }
+  // The same with those experts alone that `taken` names; the others' rows stay untouched.
+  GemmWork run_some(const Buffer& x, Buffer& y, std::span<const std::int64_t> rows_per_expert,
+                    std::span<const char> taken);
+  void flush_weights() override { weights_->flush(); }
+  std::int64_t weight_bytes() const override { return weights_->bytes(); }
 
  private:
   struct Piece {
@@ -36,22 +41,25 @@ class PanelGemm final : public GroupedGemm {
     Buffer scratch;
     std::int64_t rows = 0;  // times panels
   };
-  void list_pieces(std::span<const std::int64_t> rows_per_expert);
+  std::int64_t num_blocks(std::int64_t rows) const;
+  std::int64_t block_rows(std::int64_t rows) const;
+  void list_pieces(std::span<const std::int64_t> rows_per_expert, std::span<const char> taken);
   void multiply(const Piece& piece, int worker, const Buffer& x, Buffer& y);
 
   GemmShape shape_;
   PanelCode code_;
   std::shared_ptr<const GemmChoice> choice_;
   ThreadPool pool_;
-  WeightPanels weights_;
+  std::shared_ptr<const WeightPanels> weights_;
   std::int64_t piece_panels_ = 0;
   std::vector<Worker> workers_;
   std::vector<Piece> pieces_;
+  std::vector<char> all_;
 };
 
 // With tiles if `tiles` may be used and the shape is one for them, else with vectors; run() says
 // which, and why not tiles.
-std::unique_ptr<GroupedGemm> make_panel_gemm(const GemmShape& shape, int num_threads,
+std::unique_ptr<PanelGemm> make_panel_gemm(const GemmShape& shape, int num_threads,
                                              const TileCode& tiles);
 
 }  // namespace epsweep

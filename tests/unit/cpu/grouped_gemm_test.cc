@@ -81,7 +81,7 @@ INSTANTIATE_TEST_SUITE_P(Catalog, GroupedGemmConformance,
                          });
 
 TEST(GroupedGemmCatalogTest, HoldsTheCpuKernels) {
-  EXPECT_EQ(cpu_kernels(), (std::vector<std::string>{"amx", "loop", "onednn", "reference"}));
+  EXPECT_EQ(cpu_kernels(), (std::vector<std::string>{"amx", "auto_cpu", "loop", "onednn", "reference"}));
 }
 
 // With the library's own scratchpad, two threads inside one primitive corrupt most experts here and
