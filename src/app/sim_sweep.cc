@@ -253,14 +253,20 @@ SimulatedPoint SimSweep::simulated(const PointRecordInput& input, const VirtualP
   return simulated;
 }
 
+// Nothing where nobody measures.
+VirtualPoint SimSweep::measure_compute(PointRecordInput& input) const {
+  if (settings_.prediction == nullptr || settings_.prediction->virtual_ranks == nullptr) return {};
+  VirtualRanks& ranks = *settings_.prediction->virtual_ranks;
+  VirtualPoint measured = ranks.measure(input.point);
+  input.load = ranks.load();
+  input.load.foreign_load = measured.foreign_load;
+  return measured;
+}
+
 PointEnd SimSweep::simulate(PointRecordInput input) {
   const SweepPoint& point = input.point;
   const double begin_s = monotonic_s();
-  VirtualPoint measured;
-  if (settings_.prediction != nullptr && settings_.prediction->virtual_ranks != nullptr) {
-    measured = settings_.prediction->virtual_ranks->measure(point);
-    input.load = settings_.prediction->virtual_ranks->load();
-  }
+  const VirtualPoint measured = measure_compute(input);
   if (!measured.can_run()) {
     const Refusal refusal = measured.refusal.empty()
                                 ? memory_refusal(point, measured.missing_memory)

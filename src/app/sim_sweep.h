@@ -46,6 +46,7 @@ class SimSweep {
   PointEnd run_point(const SweepPoint& point);
   PointEnd end_refused(PointRecordInput input, const Refusal& refusal);
   PointRecordInput record_input(const SweepPoint& point) const;
+  VirtualPoint measure_compute(PointRecordInput& input) const;
   PointEnd simulate(PointRecordInput input);
   void record(const PointRecordInput& input);
   SimulatedPoint simulated(const PointRecordInput& input, const VirtualPoint& measured,

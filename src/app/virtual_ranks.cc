@@ -8,6 +8,7 @@
 
 #include "app/launch_facts.h"
 #include "base/error.h"
+#include "base/host_probe.h"
 #include "base/log.h"
 #include "costs/memory.h"
 #include "mpi/environment.h"
@@ -186,17 +187,45 @@ void VirtualRanks::prepare_weights_of(const RankWork& work) {
   });
 }
 
-std::vector<double> VirtualRanks::time(const RankWork& work) {
+VirtualRanks::Timed VirtualRanks::time(const RankWork& work) {
   const SweepPoint& point = work.point;
   const std::string label = fmt::format(" (EP rank {} of {})", work.ep_rank, point_label(point));
   watchdog_.enter("preparing weights" + label);
   prepare_weights_of(work);
   watchdog_.enter("waiting for the other ranks" + label);
   world_.patient_barrier();
-  return time_shard(
+  Timed timed;
+  const double begin_s = monotonic_s(), cpu_s = process_cpu_s();
+  const std::optional<double> busy_s = host_busy_cpu_s();
+  timed.seconds = time_shard(
       work, *backend_, *weights_, iterations_of(point, settings_),
       {.align = [this] { world_.barrier(); },
        .enter_phase = [&](const std::string& phase) { watchdog_.enter(phase + label); }});
+  timed.load.wall_s = monotonic_s() - begin_s;
+  timed.load.own_cpu_s = process_cpu_s() - cpu_s;
+  if (const auto now_s = host_busy_cpu_s(); now_s && busy_s) {
+    timed.load.host_busy_s = *now_s - *busy_s;
+  }
+  return timed;
+}
+
+void VirtualRanks::gather_load(const LoadSample& own, VirtualPoint& result) const {
+  constexpr double kUnknown = -1;
+  constexpr std::size_t kValues = 3;
+  const std::array<double, kValues> values = {own.wall_s, own.own_cpu_s,
+                                              own.host_busy_s.value_or(kUnknown)};
+  const std::vector<double> all = world_.gather(std::span<const double>(values), 0);
+  std::vector<RankLoad> loads;
+  for (std::size_t at = 0; at < all.size(); at += kValues) {
+    const double busy_s = all[at + 2];
+    loads.push_back({.rank = static_cast<int>(at / kValues),
+                     .wall_s = all[at],
+                     .own_cpu_s = all[at + 1],
+                     .host_busy_s = busy_s < 0 ? std::nullopt : std::optional(busy_s)});
+  }
+  if (const auto load = foreign_load(hosts_, loads, num_online_cores())) {
+    result.foreign_load = std::max(result.foreign_load.value_or(0), *load);
+  }
 }
 
 // One rank each takes the place of. Ranks differ in memory and may in what they can compute, so all
@@ -214,8 +243,10 @@ void VirtualRanks::measure_round(const SweepPoint& point, const std::vector<int>
   result.refusal = world_.first_text(refusal_of(work));
   if (result.refusal.empty()) result.missing_memory = world_.first_text(missing_of(work));
   if (!result.can_run()) return;
-  const std::vector<double> own = time(work);
+  const Timed timed = time(work);
+  const std::vector<double>& own = timed.seconds;
   const std::vector<double> all = world_.gather(std::span<const double>(own), 0);
+  gather_load(timed.load, result);
   if (world_.rank() != 0) return;
   for (std::size_t rank = 0; rank < present; ++rank) {
     const RoundPlace place = place_of(rank);
@@ -225,7 +256,16 @@ void VirtualRanks::measure_round(const SweepPoint& point, const std::vector<int>
   }
 }
 
+// Whatever a rank stumbles over now, the others do not know of: it must end them all.
 VirtualPoint VirtualRanks::measure_on_all(const SweepPoint& point) {
+  try {
+    return measure_shards(point);
+  } catch (const ConfigError& error) {
+    throw RunError(error.what());
+  }
+}
+
+VirtualPoint VirtualRanks::measure_shards(const SweepPoint& point) {
   watchdog_.enter("planning shards (" + point_label(point) + ")");
   VirtualPoint result;
   ShardLoads loads = shard_loads(point, traces_);

@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "costs/virtual_shards.h"
 #include "pipeline/expert_weights.h"
+#include "pipeline/point_runner.h"
 #include "plan/plan.h"
 #include "report/point_record.h"
 #include "workload/trace_cache.h"
@@ -30,6 +31,7 @@ struct VirtualPoint {
   std::string missing_memory;           // of the first shard that does not fit; empty if all do
   std::optional<VirtualShards> shards;  // on rank 0, unless one of those says why not
   Json facts = nullptr;                 // of the record; on rank 0
+  std::optional<double> foreign_load;   // of the round in which others used most; on rank 0
   bool can_run() const { return refusal.empty() && missing_memory.empty(); }
 };
 
@@ -51,10 +53,16 @@ class VirtualRanks {
 
  private:
   VirtualPoint measure_on_all(const SweepPoint& point);
+  VirtualPoint measure_shards(const SweepPoint& point);
   std::string refusal_of(const RankWork& work) const;
   std::string missing_of(const RankWork& work) const;
   void prepare_weights_of(const RankWork& work);
-  std::vector<double> time(const RankWork& work);
+  struct Timed {
+    std::vector<double> seconds;  // [iterations][routings][stages]
+    LoadSample load;
+  };
+  Timed time(const RankWork& work);
+  void gather_load(const LoadSample& own, VirtualPoint& result) const;
   void measure_round(const SweepPoint& point, const std::vector<int>& ranks, std::size_t round,
                      VirtualPoint& result, std::vector<MeasuredShard>& measured);
   std::int64_t told(std::int64_t index) const;

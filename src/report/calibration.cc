@@ -258,7 +258,8 @@ void check_device(const Calibration& calibration, const std::string& device, int
       "calibration {} ran on '{}', {} threads a rank; compute would be measured on '{}', {} "
       "threads "
       "a rank: start as many ranks on as many cores",
-      run.dir, calibrated, to_json_line(json_or_null(threads)), device, threads_per_rank));
+      run.dir, calibrated, plain_text(find_value(run.run, "threads_per_rank")), device,
+      threads_per_rank));
 }
 
 Json stage_costs_json(const StageCosts& costs) {

@@ -90,7 +90,8 @@ TEST(VirtualShards, PoolTheLayersOfAllMeasuredRanks) {
       {shard(0, {{30, 29, 31}, {52, 50, 54}}), shard(1, {{34, 33, 36}, {14, 14, 14}})});
   expect_span(shards.at(0, 2, Stage::expert_ffn), 42, 29, 54);  // (32 + 52) / 2
   expect_span(shards.at(1, 2, Stage::expert_ffn), 14, 14, 14);  // below the fewest: held
-  expect_span(shards.at(1, 1, Stage::expert_ffn), 14, 14, 14);
+  expect_span(shards.at(0, 0, Stage::expert_ffn), 30, 29, 31);  // its own, not the mean
+  expect_span(shards.at(0, 1, Stage::expert_ffn), 34, 33, 36);
 }
 
 TEST(VirtualShards, OneAloneHoldsForFewerRowsAndGrowsWithMore) {
