@@ -119,6 +119,16 @@ std::string why_not_here(const SweepPoint& point, int num_ranks) {
   return "";
 }
 
+// Why a point's shards were not measured; absent where they were, or need not be.
+std::optional<Refusal> refusal_of(const SweepPoint& point, const VirtualPoint& measured) {
+  if (measured.can_run()) return std::nullopt;
+  if (measured.stop_signal != 0) {
+    return Refusal{PointState::stopped, fmt::format("signal {}", measured.stop_signal), {}};
+  }
+  if (measured.refusal.empty()) return memory_refusal(point, measured.missing_memory);
+  return Refusal{PointState::skipped, measured.refusal, {}};
+}
+
 // The hardware's memory is the only one that simulated ranks have.
 std::string missing_memory(const SweepPoint& point, const PointWorkload& workload) {
   if (!point.hardware || !point.hardware->memory_bytes) return "";
@@ -267,11 +277,8 @@ PointEnd SimSweep::simulate(PointRecordInput input) {
   const SweepPoint& point = input.point;
   const double begin_s = monotonic_s();
   const VirtualPoint measured = measure_compute(input);
-  if (!measured.can_run()) {
-    const Refusal refusal = measured.refusal.empty()
-                                ? memory_refusal(point, measured.missing_memory)
-                                : Refusal{PointState::skipped, measured.refusal, {}};
-    return end_refused(std::move(input), refusal);
+  if (const auto refusal = refusal_of(point, measured)) {
+    return end_refused(std::move(input), *refusal);
   }
   PointSummary timings;
   SimulatedPoint simulated = this->simulated(input, measured, timings, input.prediction);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "app/launch_facts.h"
+#include "app/signals.h"
 #include "base/error.h"
 #include "base/host_probe.h"
 #include "base/log.h"
@@ -187,6 +188,10 @@ void VirtualRanks::prepare_weights_of(const RankWork& work) {
   });
 }
 
+int VirtualRanks::agreed_signal() const {
+  return static_cast<int>(world_.all_max(noted_signal()));
+}
+
 VirtualRanks::Timed VirtualRanks::time(const RankWork& work) {
   const SweepPoint& point = work.point;
   const std::string label = fmt::format(" (EP rank {} of {})", work.ep_rank, point_label(point));
@@ -200,6 +205,7 @@ VirtualRanks::Timed VirtualRanks::time(const RankWork& work) {
   timed.seconds = time_shard(
       work, *backend_, *weights_, iterations_of(point, settings_),
       {.align = [this] { world_.barrier(); },
+       .stop = [this] { return agreed_signal() != 0; },
        .enter_phase = [&](const std::string& phase) { watchdog_.enter(phase + label); }});
   timed.load.wall_s = monotonic_s() - begin_s;
   timed.load.own_cpu_s = process_cpu_s() - cpu_s;
@@ -244,6 +250,10 @@ void VirtualRanks::measure_round(const SweepPoint& point, const std::vector<int>
   if (result.refusal.empty()) result.missing_memory = world_.first_text(missing_of(work));
   if (!result.can_run()) return;
   const Timed timed = time(work);
+  if (timed.seconds.empty()) {
+    result.stop_signal = agreed_signal();
+    return;
+  }
   const std::vector<double>& own = timed.seconds;
   const std::vector<double> all = world_.gather(std::span<const double>(own), 0);
   gather_load(timed.load, result);

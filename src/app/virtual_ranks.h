@@ -32,7 +32,8 @@ struct VirtualPoint {
   std::optional<VirtualShards> shards;  // on rank 0, unless one of those says why not
   Json facts = nullptr;                 // of the record; on rank 0
   std::optional<double> foreign_load;   // of the round in which others used most; on rank 0
-  bool can_run() const { return refusal.empty() && missing_memory.empty(); }
+  int stop_signal = 0;                  // agreed by all ranks
+  bool can_run() const { return refusal.empty() && missing_memory.empty() && stop_signal == 0; }
 };
 
 class VirtualRanks {
@@ -61,6 +62,7 @@ class VirtualRanks {
     std::vector<double> seconds;  // [iterations][routings][stages]
     LoadSample load;
   };
+  int agreed_signal() const;
   Timed time(const RankWork& work);
   void gather_load(const LoadSample& own, VirtualPoint& result) const;
   void measure_round(const SweepPoint& point, const std::vector<int>& ranks, std::size_t round,

@@ -24,10 +24,14 @@ class ShardPass {
   std::vector<double> run(const ShardIterations& iterations) {
     pipeline_.warm_kernels();
     hooks_.enter_phase("warming up a shard");
-    for (int i = 0; i < iterations.warmup; ++i) run_all();
+    for (int i = 0; i < iterations.warmup; ++i) {
+      if (hooks_.stop()) return {};
+      run_all();
+    }
     hooks_.enter_phase("timing a shard");
     std::vector<double> seconds;
     for (int i = 0; i < iterations.timed; ++i) {
+      if (hooks_.stop()) return {};
       run_all();
       for (MarkId mark = 0; mark < work_.point.num_routings() * kNumStages * kMarksOfStage;
            mark += kMarksOfStage) {

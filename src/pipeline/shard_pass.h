@@ -15,6 +15,8 @@ namespace epsweep {
 struct ShardHooks {
   // Returns when all ranks that time shards have come: they use a host's memory together.
   std::function<void()> align;
+  // Whether all of them agreed to stop (a signal came); asked before every iteration.
+  std::function<bool()> stop;
   // Told before anything that may take long.
   std::function<void(const std::string& phase)> enter_phase;
 };
@@ -29,7 +31,7 @@ struct ShardIterations {
 // which is nobody's time; ranks do not meet between such a copy and the stage behind it, expert_ffn
 // or unpermute, so that a device is busy until the host has enqueued the stage. Router and permute
 // begin on an idle device: the launch of their first kernel counts. Every iteration goes through
-// all routings.
+// all routings. Empty where ranks agreed to stop.
 //
 // All ranks call this at the same place with the same numbers of iterations, layers and steps.
 // Throws RunError if experts got other rows than the trace says.

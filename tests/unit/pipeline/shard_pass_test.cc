@@ -38,10 +38,12 @@ class NotingGemm final : public GroupedGemm {
 struct ShardRun {
   std::vector<double> seconds;
   std::vector<Rows> gemm_rows;  // of every product, in the order they ran
-  int flushes = 0, meetings = 0;
+  int flushes = 0, meetings = 0, asked = 0;
 };
 
-ShardRun time(const SweepPoint& point, int ep_rank, const ShardIterations& iterations) {
+// `stop_at`: which time it is asked that ranks agree to stop; -1 never.
+ShardRun time(const SweepPoint& point, int ep_rank, const ShardIterations& iterations,
+              int stop_at = -1) {
   ShardRun run;
   const RankWork work = plan_rank_work(point, ep_rank);
   const auto backend = make_cpu_backend({.num_threads = 1, .memory_bytes = 0, .local_rank = 0});
@@ -49,9 +51,10 @@ ShardRun time(const SweepPoint& point, int ep_rank, const ShardIterations& itera
   ExpertWeights weights = prepare_weights(work, *backend, [&](const GemmShape& shape) {
     return std::make_unique<NotingGemm>(make(shape), run.gemm_rows, run.flushes);
   });
-  run.seconds =
-      time_shard(work, *backend, weights, iterations,
-                 {.align = [&run] { ++run.meetings; }, .enter_phase = [](const std::string&) {}});
+  run.seconds = time_shard(work, *backend, weights, iterations,
+                           {.align = [&run] { ++run.meetings; },
+                            .stop = [&run, stop_at] { return run.asked++ == stop_at; },
+                            .enter_phase = [](const std::string&) {}});
   return run;
 }
 
@@ -115,6 +118,16 @@ TEST(ShardPass, RanksWithoutTokensHaveRowsAllTheSame) {
     EXPECT_EQ(time(point, rank, {.warmup = 1, .timed = 1}).gemm_rows.front(),
               rows_of_trace(point, rank, 0));
   }
+}
+
+// The warm-up and two of three iterations ran: three times 4 routings with two products each.
+TEST(ShardPass, EndsWhereRanksAgreeToStop) {
+  const ShardRun run = time(wide_point(ExchangeUnit::assignment), 1, {.warmup = 1, .timed = 3}, 3);
+  EXPECT_TRUE(run.seconds.empty());
+  EXPECT_EQ(run.gemm_rows.size(), 3U * 4 * 2);
+  EXPECT_EQ(
+      time(wide_point(ExchangeUnit::assignment), 1, {.warmup = 1, .timed = 3}, 0).gemm_rows.size(),
+      0U);
 }
 
 // What arrives are values, not zeros or NaN, so that products cost what they do with real rows.
