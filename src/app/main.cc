@@ -147,10 +147,10 @@ struct CommandLine {
                        "predicted: 'measured compute + predicted exchange'")
             ->excludes(ffn)
             ->check(CLI::Range(1, 65'536));
-    sub.add_option(
-           "--virtual-ranks", predict.virtual_ranks,
-           "Ranks of it to measure for each point, the slowest first, or all; those between "
-           "are interpolated by rows")
+    sub.add_option("--virtual-ranks", predict.virtual_ranks,
+                   "Ranks of it to measure for each point, heaviest and lightest included, or all; "
+                   "those between "
+                   "are interpolated by rows")
         ->capture_default_str()
         ->needs(virtual_ep);
     sub.add_option("--virtual-iterations", predict.virtual_iterations,

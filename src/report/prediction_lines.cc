@@ -129,7 +129,8 @@ std::string predicted_mark_text(const std::vector<TableRow>& rows) {
   }
   if (!of_exchanges.empty()) {
     text += fmt::format(
-        "V {}: router, permute, expert_ffn and unpermute timed one rank at a time, exchanges from "
+        "V {}: router, permute, expert_ffn and unpermute timed on ranks in their place, exchanges "
+        "from "
         "{}; values were not checked\n",
         listed(labels), listed(of_exchanges));
   }

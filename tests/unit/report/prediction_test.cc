@@ -99,7 +99,7 @@ TEST(Prediction, MeasuredComputeIsLabelledInEveryTable) {
   EXPECT_EQ(row_mark(plain), "P");
   const std::string text = report_of({computed});
   EXPECT_NE(text.find("V measured compute + predicted exchange: router, permute, expert_ffn and "
-                      "unpermute timed one rank at a time, exchanges from calibration a"),
+                      "unpermute timed on ranks in their place, exchanges from calibration a"),
             std::string::npos)
       << text;
   EXPECT_EQ(text.find("nothing was measured"), std::string::npos);
