@@ -33,7 +33,7 @@ struct RunCommand {
   bool dry_run = false;
   std::vector<std::string> argv;
 };
-// The only command that starts MPI.
+// Starts MPI, as no other command does but `predict` with virtual ranks.
 int run(const RunCommand& command);
 
 // Points that no machine here can run, through the simulation with costs of elsewhere.
@@ -45,8 +45,14 @@ struct PredictCommand {
   std::string ffn_calibration;  // more expert FFNs; empty for none
   std::string hardware;         // name of a hardware file; empty: by calibration
   std::optional<int> ranks;     // of the launch that is predicted
+  // Measures the compute of this EP size on the ranks of the present launch; absent: predicts all.
+  std::optional<int> virtual_ep;
+  std::string virtual_ranks = "4";        // shards measured of a point, or "all"
+  int virtual_iterations = 10;            // most of each
+  std::string backend = kDefaultBackend;  // that measures them
   std::vector<std::string> argv;
 };
+// Starts MPI with `virtual_ep` only.
 int run(const PredictCommand& command);
 
 struct ReportCommand {

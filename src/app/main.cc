@@ -123,13 +123,17 @@ struct CommandLine {
 
   void add_predict() {
     CLI::App& sub = *app.add_subcommand(
-        "predict", "EP sizes that were not run, from a run's records or a hardware file");
+        "predict",
+        "EP sizes that were not run, from a run's records or a hardware file; with --virtual-ep "
+        "their compute measured on the ranks that mpirun or srun started, or on one");
     add_experiment(sub, predict.experiment, predict.overrides);
     CLI::Option* calibration = sub.add_option("--calibration", predict.calibration,
                                               "Directory of a run whose times costs come from");
-    sub.add_option("--ffn-calibration", predict.ffn_calibration,
-                   "Directory of a run with more expert FFNs: same widths, any number of experts")
-        ->needs(calibration);
+    CLI::Option* ffn =
+        sub.add_option(
+               "--ffn-calibration", predict.ffn_calibration,
+               "Directory of a run with more expert FFNs: same widths, any number of experts")
+            ->needs(calibration);
     sub.add_option("--hardware", predict.hardware,
                    "Name or path of a hardware file: rates of its own, nothing calibrated")
         ->excludes(calibration);
@@ -137,6 +141,26 @@ struct CommandLine {
                    "Directory for the results (default: a new one below epsweep_out/)");
     sub.add_option("--ranks", predict.ranks, "Ranks of the launch, as of run --backend sim")
         ->check(CLI::Range(1, 65'536));
+    CLI::Option* virtual_ep =
+        sub.add_option("--virtual-ep", predict.virtual_ep,
+                       "This EP size, with the compute of its ranks measured here and its exchange "
+                       "predicted: 'measured compute + predicted exchange'")
+            ->excludes(ffn)
+            ->check(CLI::Range(1, 65'536));
+    sub.add_option("--virtual-ranks", predict.virtual_ranks,
+                   "Ranks of it to measure for each point, heaviest and lightest included, or all; "
+                   "those between "
+                   "are interpolated by rows")
+        ->capture_default_str()
+        ->needs(virtual_ep);
+    sub.add_option("--virtual-iterations", predict.virtual_iterations,
+                   "Most iterations of each of them")
+        ->capture_default_str()
+        ->check(CLI::Range(1, 1'000'000))
+        ->needs(virtual_ep);
+    sub.add_option("--backend", predict.backend, "Kind of device that measures them")
+        ->capture_default_str()
+        ->needs(virtual_ep);
   }
 
   void add_report() {

@@ -7,6 +7,7 @@
 #include "app/experiment.h"
 #include "app/prediction_source.h"
 #include "app/sim_run.h"
+#include "app/virtual_predict.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "report/calibration.h"
@@ -47,6 +48,41 @@ SimCosts costs_of(const HardwareShape& hardware, const SweepSpec& spec) {
   return costs;
 }
 
+// From the calibration's records. The measurements of `--virtual-ep` stand in for its FFNs.
+PredictionSource calibrated_source(const PredictCommand& command, const SweepSpec& spec) {
+  PredictionSource source;
+  source.calibration =
+      Calibration{.run = read_run(command.calibration),
+                  .ffn = std::nullopt,
+                  .ffn_from = command.virtual_ep ? FfnFrom::measurement : FfnFrom::calibration};
+  if (!command.ffn_calibration.empty()) source.calibration->ffn = read_run(command.ffn_calibration);
+  source.label = "calibration " + command.calibration;
+  if (find_value(source.calibration->run.run, "simulated") != nullptr)
+    source.label += " (simulated itself)";
+  if (source.calibration->ffn) source.label += ", FFN of " + command.ffn_calibration;
+  const Json facts = calibration_json(*source.calibration);
+  if (facts["oversubscribed_points"] > 0) {
+    log::warn(
+        fmt::format("{}: {} of its points had more ranks than cores: their times are not fit "
+                    "to calibrate with",
+                    source.label, to_json_line(facts["oversubscribed_points"])));
+  }
+  check_hardware(*source.calibration, spec.hardware ? spec.hardware->name : "");
+  return source;
+}
+
+// Fills in the costs that the hardware file declares.
+PredictionSource source_of(const PredictCommand& command, SweepSpec& spec) {
+  if (spec.sim != nullptr) {
+    throw ConfigError("predict takes its costs from elsewhere: leave `sim` out of the experiment");
+  }
+  if (command.hardware.empty()) return calibrated_source(command, spec);
+  PredictionSource source;
+  source.label = fmt::format("hardware {} alone, nothing calibrated", spec.hardware->name);
+  spec.sim = std::make_shared<const SimCosts>(costs_of(*spec.hardware, spec));
+  return source;
+}
+
 }  // namespace
 
 int run(const PredictCommand& command) {
@@ -61,32 +97,13 @@ int run(const PredictCommand& command) {
   launch.ranks = command.ranks;
   launch.argv = command.argv;
   if (!command.hardware.empty()) launch.overrides.push_back("hardware=" + command.hardware);
+  if (command.virtual_ep) {
+    check_virtual_options(command);
+    return predict_with_virtual_ranks(
+        command, launch, [&command](SweepSpec& spec) { return source_of(command, spec); });
+  }
   SweepSpec spec = load_experiment(launch.experiment, launch.overrides, launch.backend);
-  if (spec.sim != nullptr) {
-    throw ConfigError("predict takes its costs from elsewhere: leave `sim` out of the experiment");
-  }
-  PredictionSource source;
-  if (command.hardware.empty()) {
-    source.calibration = Calibration{read_run(command.calibration), std::nullopt};
-    if (!command.ffn_calibration.empty()) {
-      source.calibration->ffn = read_run(command.ffn_calibration);
-    }
-    source.label = "calibration " + command.calibration;
-    if (find_value(source.calibration->run.run, "simulated") != nullptr)
-      source.label += " (simulated itself)";
-    if (source.calibration->ffn) source.label += ", FFN of " + command.ffn_calibration;
-    const Json facts = calibration_json(*source.calibration);
-    if (facts["oversubscribed_points"] > 0) {
-      log::warn(
-          fmt::format("{}: {} of its points had more ranks than cores: their times are not fit "
-                      "to calibrate with",
-                      source.label, to_json_line(facts["oversubscribed_points"])));
-    }
-    check_hardware(*source.calibration, spec.hardware ? spec.hardware->name : "");
-  } else {
-    source.label = fmt::format("hardware {} alone, nothing calibrated", spec.hardware->name);
-    spec.sim = std::make_shared<const SimCosts>(costs_of(*spec.hardware, spec));
-  }
+  const PredictionSource source = source_of(command, spec);
   return run_virtually(launch, std::move(spec), &source);
 }
 

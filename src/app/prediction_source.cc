@@ -1,6 +1,9 @@
 #include "app/prediction_source.h"
 
+#include <fmt/format.h>
+
 #include "app/experiment.h"
+#include "app/virtual_ranks.h"
 #include "base/error.h"
 #include "base/local_copy.h"
 
@@ -56,24 +59,43 @@ void check_predictable(const Calibration& calibration, const Plan& plan, int num
 
 Json predicted_json(const PredictionSource& source, const PredictedSummaries& summaries,
                     const Distance& distance) {
+  const bool calibrated = source.calibration.has_value();
   Json stages = Json::object();
   for (std::size_t s = 0; s < kNumStages; ++s) {
     const auto stage = static_cast<Stage>(s);
+    const bool has_interval = calibrated || is_own_stage(stage);
+    const auto end_us = [&](const PointSummary* end) {
+      return json_or_null(has_interval ? us_of(end, stage) : std::nullopt);
+    };
     stages[std::string(to_string(stage))] = {
         {"predicted_us", json_or_null(us_of(summaries.central, stage))},
-        {"low_us", json_or_null(us_of(summaries.low, stage))},
-        {"high_us", json_or_null(us_of(summaries.high, stage))}};
+        {"low_us", end_us(summaries.low)},
+        {"high_us", end_us(summaries.high)}};
   }
-  const bool calibrated = source.calibration.has_value();
+  const auto layer_end_us = [&](const PointSummary* end) {
+    return json_or_null(calibrated ? layer_us(end) : std::nullopt);
+  };
   return {{"from", source.label},
           {"layer",
            {{"predicted_us", json_or_null(layer_us(summaries.central))},
-            {"low_us", json_or_null(layer_us(summaries.low))},
-            {"high_us", json_or_null(layer_us(summaries.high))}}},
+            {"low_us", layer_end_us(summaries.low)},
+            {"high_us", layer_end_us(summaries.high)}}},
           {"stages", std::move(stages)},
           {"exchange_doublings", calibrated ? Json(distance.exchange_doublings) : Json(nullptr)},
           {"ffn_doublings", calibrated ? Json(distance.ffn_doublings) : Json(nullptr)},
           {"ffn_basis", calibrated ? Json(to_string(distance.ffn_basis)) : Json(nullptr)}};
+}
+
+void put_measured_compute(const VirtualPoint& measured, Json& prediction) {
+  const std::size_t shards = measured.shards->measured().size();
+  const auto ep_size = static_cast<std::size_t>(measured.shards->ep_size());
+  prediction["label"] = kVirtualLabel;
+  prediction["virtual"] = measured.facts;
+  prediction["ffn_doublings"] = 0;
+  prediction["ffn_basis"] =
+      shards == ep_size
+          ? fmt::format("measured: all {} ranks", ep_size)
+          : fmt::format("measured: {} of {} ranks, others between them by rows", shards, ep_size);
 }
 
 }  // namespace epsweep

@@ -12,9 +12,14 @@
 
 namespace epsweep {
 
+class VirtualRanks;  // app/virtual_ranks.h
+struct VirtualPoint;
+
 struct PredictionSource {
   std::string label;  // "calibration DIR", or "hardware NAME alone: nothing was calibrated"
   std::optional<Calibration> calibration;  // absent: the experiment's `sim` has the costs
+  // Who measures what ranks compute by themselves; null: that is predicted too.
+  VirtualRanks* virtual_ranks = nullptr;
 };
 
 // Why no calibration predicts the point; absent if one may.
@@ -26,7 +31,8 @@ std::optional<std::string> reason_not_to_predict(const SweepPoint& point);
 void check_predictable(const Calibration& calibration, const Plan& plan, int num_ranks);
 
 // What a predicted point's record says of itself. low and high: the same point at the ends of all
-// intervals; absent without a calibration.
+// intervals; absent without a calibration, unless compute was measured: then only of its stages, as
+// a hardware file's exchange has no interval.
 struct PredictedSummaries {
   const PointSummary* central = nullptr;
   const PointSummary* low = nullptr;
@@ -34,5 +40,7 @@ struct PredictedSummaries {
 };
 Json predicted_json(const PredictionSource& source, const PredictedSummaries& summaries,
                     const Distance& distance);
+// With what was measured for it: null where nothing was.
+void put_measured_compute(const VirtualPoint& measured, Json& prediction);
 
 }  // namespace epsweep

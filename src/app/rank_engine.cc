@@ -61,16 +61,6 @@ std::vector<std::string> ceiling_kernels(const RunSettings& settings) {
   return kernels;
 }
 
-std::string kernel_refusal(const RankWork& work) {
-  const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
-  for (const GemmShape& shape : {gate_up_shape(work), down_shape(work)}) {
-    if (const auto reason = entry.refuses(shape)) {
-      return fmt::format("grouped_gemm {}: {}", entry.name, *reason);
-    }
-  }
-  return "";
-}
-
 }  // namespace
 
 RankEngine::RankEngine(const Comm& world, RankBackend backend, const RunSettings& settings)

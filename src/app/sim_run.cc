@@ -13,6 +13,7 @@
 #include "app/run_results.h"
 #include "app/signals.h"
 #include "app/sim_sweep.h"
+#include "app/virtual_ranks.h"
 #include "base/build_info.h"
 #include "base/error.h"
 #include "base/host_probe.h"
@@ -156,6 +157,20 @@ void put_prediction(const PredictionSource& source, const Plan& plan, Json& run_
       stage_costs_json(calibrated_costs(*source.calibration, *first));
 }
 
+// Compute took place here, on these ranks.
+void put_virtual_ranks(const VirtualRanks& ranks, const RunCommand& command, Json& run_facts) {
+  const BackendInfo backend = ranks.describe();
+  run_facts["provenance"] = ranks.provenance(command.argv);
+  run_facts["measured_compute"] = {{"label", kVirtualLabel},
+                                   {"backend", backend.name},
+                                   {"device", backend.device},
+                                   {"present_ranks", ranks.num_present()},
+                                   {"threads_per_rank", backend.num_threads}};
+  run_facts["sim"]["note"] =
+      "router, permute, expert_ffn and unpermute were measured on the ranks of "
+      "`measured_compute`; exchanges cost what `predicted_from` says, on a virtual clock";
+}
+
 }  // namespace
 
 bool is_simulated(const RunCommand& command) {
@@ -167,19 +182,23 @@ int run_simulated(const RunCommand& command) {
       command, load_experiment(command.experiment, command.overrides, command.backend), nullptr);
 }
 
-int run_virtually(const RunCommand& command, SweepSpec spec, const PredictionSource* source) {
-  const SimSettings settings{.num_ranks = num_ranks_of(command, spec),
-                             .faults = parse_faults(command, num_ranks_of(command, spec)),
+SimLaunch plan_launch(const RunCommand& command, SweepSpec& spec) {
+  SimLaunch launch{.num_ranks = num_ranks_of(command, spec),
+                   .topology_assumed = !spec.topology.declared(),
+                   .plan = {}};
+  check_costs(spec, launch.num_ranks);
+  if (launch.topology_assumed) spec.topology = assumed_topology(spec, launch.num_ranks);
+  launch.plan = make_plan(spec);
+  check_routings(launch.plan);
+  return launch;
+}
+
+int run_planned(const RunCommand& command, const SweepSpec& spec, const SimLaunch& launch,
+                const PredictionSource* source) {
+  const SimSettings settings{.num_ranks = launch.num_ranks,
+                             .faults = parse_faults(command, launch.num_ranks),
                              .prediction = source};
-  check_costs(spec, settings.num_ranks);
-  const bool topology_assumed = !spec.topology.declared();
-  if (topology_assumed) spec.topology = assumed_topology(spec, settings.num_ranks);
-  const Plan plan = make_plan(spec);
-  check_routings(plan);
-  if (command.dry_run) {
-    fmt::print("{}", plan_table(spec, plan, {.world_size = settings.num_ranks, .memory_bytes = 0}));
-    return static_cast<int>(ExitCode::ok);
-  }
+  const Plan& plan = launch.plan;
   if (source != nullptr && source->calibration)
     check_predictable(*source->calibration, plan, settings.num_ranks);
   Json run_facts = run_json(command, spec, plan);
@@ -190,13 +209,25 @@ int run_virtually(const RunCommand& command, SweepSpec spec, const PredictionSou
         "nothing was measured here: a virtual clock, and stages that cost what `calibration` says";
     run_facts["sim"]["costs"] = nullptr;
   }
-  run_facts["sim"]["topology_assumed"] = topology_assumed;
+  if (source != nullptr && source->virtual_ranks != nullptr) {
+    put_virtual_ranks(*source->virtual_ranks, command, run_facts);
+  }
+  run_facts["sim"]["topology_assumed"] = launch.topology_assumed;
   RunDirectory results = create_results(command, spec, run_facts);
   warn_of(plan_notes(plan));
   note_signals();
   const int exit_code = SimSweep(settings, plan, results).run();
   finish_results(results, std::move(run_facts), exit_code);
   return exit_code;
+}
+
+int run_virtually(const RunCommand& command, SweepSpec spec, const PredictionSource* source) {
+  const SimLaunch launch = plan_launch(command, spec);
+  if (!command.dry_run) return run_planned(command, spec, launch, source);
+  parse_faults(command, launch.num_ranks);
+  fmt::print("{}",
+             plan_table(spec, launch.plan, {.world_size = launch.num_ranks, .memory_bytes = 0}));
+  return static_cast<int>(ExitCode::ok);
 }
 
 }  // namespace epsweep

@@ -119,6 +119,16 @@ std::string why_not_here(const SweepPoint& point, int num_ranks) {
   return "";
 }
 
+// Why a point's shards were not measured; absent where they were, or need not be.
+std::optional<Refusal> refusal_of(const SweepPoint& point, const VirtualPoint& measured) {
+  if (measured.can_run()) return std::nullopt;
+  if (measured.stop_signal != 0) {
+    return Refusal{PointState::stopped, fmt::format("signal {}", measured.stop_signal), {}};
+  }
+  if (measured.refusal.empty()) return memory_refusal(point, measured.missing_memory);
+  return Refusal{PointState::skipped, measured.refusal, {}};
+}
+
 // The hardware's memory is the only one that simulated ranks have.
 std::string missing_memory(const SweepPoint& point, const PointWorkload& workload) {
   if (!point.hardware || !point.hardware->memory_bytes) return "";
@@ -230,36 +240,53 @@ PointRecordInput SimSweep::record_input(const SweepPoint& point) const {
 }
 
 // Of a prediction also at the ends of all intervals.
-SimulatedPoint SimSweep::simulated(const PointRecordInput& input, PointSummary& central,
-                                   Json& prediction) {
+SimulatedPoint SimSweep::simulated(const PointRecordInput& input, const VirtualPoint& measured,
+                                   PointSummary& central, Json& prediction) {
   const PredictionSource* source = settings_.prediction;
   const bool calibrated = source != nullptr && source->calibration.has_value();
+  const VirtualShards* shards = measured.shards ? &*measured.shards : nullptr;
   const StageCosts costs =
       calibrated ? calibrated_costs(*source->calibration, input.point) : StageCosts{};
   const auto at = [&](Bound bound) {
-    return simulate_point(input.point, input.layout, settings_.faults, traces_,
-                          {.costs = calibrated ? &costs : nullptr, .bound = bound});
+    return simulate_point(
+        input.point, input.layout, settings_.faults, traces_,
+        {.costs = calibrated ? &costs : nullptr, .bound = bound, .shards = shards});
   };
   SimulatedPoint simulated = at(Bound::central);
   central = summarize(simulated.times, kDeclaredWeights);
   if (source == nullptr) return simulated;
   PredictedSummaries summaries{.central = &central};
   std::optional<PointSummary> low, high;
-  if (calibrated) {
+  if (calibrated || shards != nullptr) {
     low = summarize(at(Bound::low).times, kDeclaredWeights);
     high = summarize(at(Bound::high).times, kDeclaredWeights);
     summaries.low = &*low;
     summaries.high = &*high;
   }
   prediction = predicted_json(*source, summaries, simulated.distance);
+  if (shards != nullptr) put_measured_compute(measured, prediction);
   return simulated;
+}
+
+// Nothing where nobody measures.
+VirtualPoint SimSweep::measure_compute(PointRecordInput& input) const {
+  if (settings_.prediction == nullptr || settings_.prediction->virtual_ranks == nullptr) return {};
+  VirtualRanks& ranks = *settings_.prediction->virtual_ranks;
+  VirtualPoint measured = ranks.measure(input.point);
+  input.load = ranks.load();
+  input.load.foreign_load = measured.foreign_load;
+  return measured;
 }
 
 PointEnd SimSweep::simulate(PointRecordInput input) {
   const SweepPoint& point = input.point;
   const double begin_s = monotonic_s();
+  const VirtualPoint measured = measure_compute(input);
+  if (const auto refusal = refusal_of(point, measured)) {
+    return end_refused(std::move(input), *refusal);
+  }
   PointSummary timings;
-  SimulatedPoint simulated = this->simulated(input, timings, input.prediction);
+  SimulatedPoint simulated = this->simulated(input, measured, timings, input.prediction);
   input.harness.measured = monotonic_s() - begin_s;
   input.workload = std::move(simulated.workload);
   input.clock = std::move(simulated.clock);
@@ -270,13 +297,15 @@ PointEnd SimSweep::simulate(PointRecordInput input) {
   }
   const bool predicted = settings_.prediction != nullptr;
   input.state = predicted ? PointState::predicted : PointState::simulated;
-  input.check = CheckResult{.verdict = CheckVerdict::not_run,
-                            .worst_error = std::nullopt,
-                            .tolerance = 0,
-                            .tokens_checked = 0,
-                            .when = to_string(input.state) + ": no values were computed"};
+  input.check = CheckResult{
+      .verdict = CheckVerdict::not_run,
+      .worst_error = std::nullopt,
+      .tolerance = 0,
+      .tokens_checked = 0,
+      .when = to_string(input.state) + (measured.shards ? ": results need the ranks that are absent"
+                                                        : ": no values were computed")};
   input.timings = std::move(timings);
-  const bool calibrated = predicted && settings_.prediction->calibration.has_value();
+  const bool calibrated = predicted && (settings_.prediction->calibration || measured.shards);
   const Placement placement = place_experts(point, 0, rows_to_fit(point, 0, traces_));
   input.breakdown = break_down_simulated(
       point, input.layout, calibrated ? CostsFrom::calibration : CostsFrom::declaration,

@@ -8,6 +8,7 @@
 #include "app/gathered_times.h"
 #include "app/prediction_source.h"
 #include "app/sweep_walk.h"
+#include "app/virtual_ranks.h"
 #include "faults/faults.h"
 #include "plan/plan.h"
 #include "report/point_record.h"
@@ -45,9 +46,11 @@ class SimSweep {
   PointEnd run_point(const SweepPoint& point);
   PointEnd end_refused(PointRecordInput input, const Refusal& refusal);
   PointRecordInput record_input(const SweepPoint& point) const;
+  VirtualPoint measure_compute(PointRecordInput& input) const;
   PointEnd simulate(PointRecordInput input);
   void record(const PointRecordInput& input);
-  SimulatedPoint simulated(const PointRecordInput& input, PointSummary& central, Json& prediction);
+  SimulatedPoint simulated(const PointRecordInput& input, const VirtualPoint& measured,
+                           PointSummary& central, Json& prediction);
 
   const SimSettings& settings_;
   RunDirectory& results_;

@@ -41,6 +41,16 @@ GemmShape down_shape(const RankWork& work) {
           .dtype = work.point.dtype};
 }
 
+std::string kernel_refusal(const RankWork& work) {
+  const GroupedGemmEntry& entry = GroupedGemmCatalog::instance().at(work.point.grouped_gemm);
+  for (const GemmShape& shape : {gate_up_shape(work), down_shape(work)}) {
+    if (const auto reason = entry.refuses(shape)) {
+      return fmt::format("grouped_gemm {}: {}", entry.name, *reason);
+    }
+  }
+  return "";
+}
+
 std::int64_t kernel_scratch_bytes(const RankWork& work, const GroupedGemmEntry& entry) {
   if (entry.scratch_bytes == nullptr) return 0;
   std::int64_t bytes = 0;

@@ -31,6 +31,9 @@ using GemmMaker = std::function<std::unique_ptr<GroupedGemm>(const GemmShape& sh
 GemmShape gate_up_shape(const RankWork& work);
 GemmShape down_shape(const RankWork& work);
 
+// Why the point's kernel cannot compute this rank's experts; empty if it can.
+std::string kernel_refusal(const RankWork& work);
+
 // What the kernel's objects of all layers allocate for this rank's rows.
 std::int64_t kernel_scratch_bytes(const RankWork& work, const GroupedGemmEntry& entry);
 

@@ -48,14 +48,16 @@ std::string other_kind(const Json& record, const SweepPoint& point, const Keys& 
 }
 
 // Of records with times, those of the point's kind.
-std::vector<const Json*> records_of_kind(const RunData& run, const SweepPoint& point) {
+std::vector<const Json*> records_of_kind(const RunData& run, const SweepPoint& point,
+                                         FfnFrom ffn_from) {
+  Keys axes = {"dtype", "exchange_unit", "transport"};
+  if (ffn_from == FfnFrom::calibration) axes.push_back("grouped_gemm");
   std::vector<const Json*> records;
   std::set<std::string> others;
   for (const Json& record : run.points) {
     const std::string state = find_text(record, "state");
     if ((state != "measured" && state != "simulated") || ep_size_of(record) == 0) continue;
-    const std::string other = other_kind(record, point, kLayerWidths,
-                                         {"dtype", "exchange_unit", "transport", "grouped_gemm"});
+    const std::string other = other_kind(record, point, kLayerWidths, axes);
     if (other.empty()) {
       records.push_back(&record);
     } else {
@@ -67,12 +69,13 @@ std::vector<const Json*> records_of_kind(const RunData& run, const SweepPoint& p
     throw ConfigError(fmt::format("calibration {}: no point of it has times", run.dir));
   }
   const Json wanted = sweep_point_json(point);
-  throw ConfigError(fmt::format(
-      "calibration {} has no point of model {}, dtype {}, exchange_unit {}, transport {} and "
-      "grouped_gemm {}; its points are of {}",
-      run.dir, point.model.name, plain_text(&wanted["dtype"]), plain_text(&wanted["exchange_unit"]),
-      point.transport, point.grouped_gemm,
-      join(std::vector<std::string>(others.begin(), others.end()))));
+  std::vector<std::string> asked = {"model " + point.model.name};
+  for (const std::string& axis : axes) asked.push_back(axis + " " + plain_text(&wanted[axis]));
+  const std::string last = asked.back();
+  asked.pop_back();
+  throw ConfigError(fmt::format("calibration {} has no point of {} and {}; its points are of {}",
+                                run.dir, join(asked), last,
+                                join(std::vector<std::string>(others.begin(), others.end()))));
 }
 
 // Those whose experts are the point's, however many.
@@ -188,7 +191,8 @@ std::int64_t num_oversubscribed(const RunData& run) {
 
 StageCosts calibrated_costs(const Calibration& calibration, const SweepPoint& point) {
   const RunData& run = calibration.run;
-  const std::vector<const Json*> records = records_of_kind(run, point);
+  const FfnFrom ffn_from = calibration.ffn_from;
+  const std::vector<const Json*> records = records_of_kind(run, point, ffn_from);
   StageCosts costs;
   std::vector<FfnSample> samples;
   const auto add_samples = [&samples](const std::vector<const Json*>& measured) {
@@ -200,7 +204,7 @@ StageCosts calibrated_costs(const Calibration& calibration, const SweepPoint& po
   if (calibration.ffn) add_samples(records_of_ffn(*calibration.ffn, point));
   add_samples(records);
   costs.ffn = FfnTable(samples, floor_of(run, point));
-  if (costs.ffn.empty()) {
+  if (costs.ffn.empty() && ffn_from == FfnFrom::calibration) {
     throw ConfigError(fmt::format(
         "calibration {}: no point with contiguous experts and packed groups tells what a rank's "
         "expert FFN takes",
@@ -242,6 +246,20 @@ void check_hardware(const Calibration& calibration, const std::string& hardware)
   throw ConfigError(fmt::format(
       "the experiment is about hardware {}, calibration {} about {} (it ran on '{}')", hardware,
       run.dir, calibrated.empty() ? "none that it names" : calibrated, device_of(run)));
+}
+
+void check_device(const Calibration& calibration, const std::string& device, int threads_per_rank) {
+  const RunData& run = calibration.run;
+  if (find_value(run.run, "simulated") != nullptr) return;
+  const std::string calibrated = find_text(run.run, "provenance.device");
+  const auto threads = find_number(run.run, "threads_per_rank");
+  if (calibrated == device && threads == threads_per_rank) return;
+  throw ConfigError(fmt::format(
+      "calibration {} ran on '{}', {} threads a rank; compute would be measured on '{}', {} "
+      "threads "
+      "a rank: start as many ranks on as many cores",
+      run.dir, calibrated, plain_text(find_value(run.run, "threads_per_rank")), device,
+      threads_per_rank));
 }
 
 Json stage_costs_json(const StageCosts& costs) {

@@ -11,12 +11,17 @@
 
 namespace epsweep {
 
+// Whether the calibration has to say what expert FFNs take, or they are measured by themselves:
+// then points of any grouped_gemm tell about the rest.
+enum class FfnFrom { calibration, measurement };
+
 struct Calibration {
   RunData run;
   // More of the table of expert FFNs: of experts of the same widths, dtype and kernel, however
   // many. With `model: {base: NAME, num_experts: 2, top_k: 1}` at EP1 one rank measures what a rank
   // of a wide EP size computes.
   std::optional<RunData> ffn;
+  FfnFrom ffn_from = FfnFrom::calibration;
 };
 
 // What a point needs of a calibration; throws ConfigError with the one reason where that was not
@@ -34,6 +39,10 @@ StageCosts calibrated_costs(const Calibration& calibration, const SweepPoint& po
 // Throws ConfigError for a calibration from other hardware than the experiment names, or whose two
 // runs are of different devices. `hardware`: its name; empty where it names none.
 void check_hardware(const Calibration& calibration, const std::string& hardware);
+
+// Throws ConfigError where the calibration ran on other ranks than those that measure now: another
+// device, or another share of it. A simulated one ran on none.
+void check_device(const Calibration& calibration, const std::string& device, int threads_per_rank);
 
 // Fixed parts, lines and the sizes they were fitted on, for run.json.
 Json stage_costs_json(const StageCosts& costs);

@@ -13,12 +13,16 @@
 namespace epsweep {
 namespace {
 
+std::string state_text(const Json& record) {
+  if (has_measured_compute(record)) return ", " + find_text(record, "prediction.label");
+  if (is_predicted(record)) return ", predicted";
+  return is_simulated(record) ? ", simulated" : "";
+}
+
 std::string point_text(const RunData& run, const Json& record, const PointTables& tables) {
   const std::string place = record_place(run.dir, record);
-  std::string text = fmt::format("## {} {}{}\n", row_mark(record), point_heading(record),
-                                 is_simulated(record)   ? ", simulated"
-                                 : is_predicted(record) ? ", predicted"
-                                                        : "");
+  std::string text =
+      fmt::format("## {} {}{}\n", row_mark(record), point_heading(record), state_text(record));
   if (tables.stages) text += stage_table(record, place);
   if (tables.ranks.empty()) return text;
   const auto times = stage_times_of(run.dir, record);

@@ -94,7 +94,13 @@ std::string prediction_formula() {
          "interval, [-3, +5] % for each doubling of EP size beyond the calibrated ones in "
          "exchanges "
          "and 7 % either way for each doubling of slots or rows in expert_ffn; by the aligned "
-         "times of the calibration; spread between its repeats is not in it";
+         "times of the calibration; spread between its repeats is not in it. label: measured "
+         "compute + predicted exchange, where router, permute, expert_ffn and unpermute are not "
+         "predicted but medians over iterations of shards timed on present ranks (virtual.shards: "
+         "their rows and expert_ffn by routing); low and high of those are the interval of the "
+         "median, of fewer than six samples the fastest and the slowest; ranks that were not timed "
+         "lie on the line between timed ones by rows (expert_ffn) or are like those with the "
+         "closest number of tokens";
 }
 
 }  // namespace epsweep

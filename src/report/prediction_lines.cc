@@ -24,16 +24,20 @@ TableColumn error_column(const std::string& path) {
           }};
 }
 
-std::vector<TableColumn> interval_columns() {
+std::vector<TableColumn> interval_columns(const std::vector<TableRow>& rows) {
   std::vector<TableColumn> columns = {us_column("layer", "layer.predicted_us"),
                                       us_column("low", "layer.low_us"),
                                       us_column("high", "layer.high_us")};
   for (const std::string stage : {"dispatch", "expert_ffn", "combine"}) {
     columns.push_back({{stage}, [path = "prediction.stages." + stage](const TableRow& row) {
-                         const std::string low =
-                             short_number(find_number(*row.record, path + ".low_us"));
-                         const std::string high =
-                             short_number(find_number(*row.record, path + ".high_us"));
+                         const auto text = [&](const char* key) {
+                           return short_number(find_number(*row.record, path + key));
+                         };
+                         // A hardware file's exchange has no interval.
+                         if (!find_number(*row.record, path + ".low_us")) {
+                           return text(".predicted_us");
+                         }
+                         const std::string low = text(".low_us"), high = text(".high_us");
                          return low == high ? low : low + "-" + high;
                        }});
   }
@@ -45,6 +49,11 @@ std::vector<TableColumn> interval_columns() {
   }
   columns.push_back({{"expert_ffn is", Align::left}, [](const TableRow& row) {
                        return find_text(*row.record, "prediction.ffn_basis");
+                     }});
+  const auto is_labelled = [](const TableRow& row) { return has_measured_compute(*row.record); };
+  if (std::ranges::none_of(rows, is_labelled)) return columns;
+  columns.push_back({{"is", Align::left}, [](const TableRow& row) {
+                       return find_text(*row.record, "prediction.label");
                      }});
   return columns;
 }
@@ -94,22 +103,38 @@ std::string prediction_text(const std::vector<TableRow>& rows, const std::vector
 }
 
 std::string interval_text(const std::vector<TableRow>& rows, const std::vector<Axis>& varying) {
-  const std::string table = rendered(rows, varying, interval_columns(), {"layer.low_us"});
+  const std::string table =
+      rendered(rows, varying, interval_columns(rows), {"layer.low_us", "label"});
   if (table.empty()) return "";
   return "\nIntervals of the predictions\n"
          "(us per layer; x2: doublings of EP size, and of slots or rows, beyond the calibration; "
-         "each widens the interval)\n" +
+         "each widens the interval; of measured stages that of the median)\n" +
          table;
 }
 
 std::string predicted_mark_text(const std::vector<TableRow>& rows) {
-  std::set<std::string> sources;
+  std::set<std::string> sources, of_exchanges, labels;
   for (const TableRow& row : rows) {
-    if (is_predicted(*row.record)) sources.insert(find_text(*row.record, "prediction.from"));
+    if (!is_predicted(*row.record)) continue;
+    const bool computed = has_measured_compute(*row.record);
+    (computed ? of_exchanges : sources).insert(find_text(*row.record, "prediction.from"));
+    if (computed) labels.insert(find_text(*row.record, "prediction.label"));
   }
-  if (sources.empty()) return "";
-  return fmt::format("P predicted from {}: nothing was measured or checked\n",
-                     join(std::vector<std::string>(sources.begin(), sources.end())));
+  const auto listed = [](const std::set<std::string>& texts) {
+    return join(std::vector<std::string>(texts.begin(), texts.end()));
+  };
+  std::string text;
+  if (!sources.empty()) {
+    text += fmt::format("P predicted from {}: nothing was measured or checked\n", listed(sources));
+  }
+  if (!of_exchanges.empty()) {
+    text += fmt::format(
+        "V {}: router, permute, expert_ffn and unpermute timed on ranks in their place, exchanges "
+        "from "
+        "{}; values were not checked\n",
+        listed(labels), listed(of_exchanges));
+  }
+  return text;
 }
 
 }  // namespace epsweep

@@ -42,6 +42,10 @@ bool is_predicted(const Json& record) {
   return find_text(record, "state") == "predicted";
 }
 
+bool has_measured_compute(const Json& record) {
+  return is_predicted(record) && find_value(record, "prediction.label") != nullptr;
+}
+
 bool has_row(const Json& record) {
   return is_simulated(record) || is_predicted(record) || find_text(record, "state") == "measured";
 }

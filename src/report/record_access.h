@@ -20,6 +20,8 @@ std::string find_text(const Json& record, std::string_view path);
 // Of a simulated point: all its numbers but those of the routing are made up.
 bool is_simulated(const Json& record);
 bool is_predicted(const Json& record);
+// Predicted, but what its ranks compute by themselves was measured (prediction.label).
+bool has_measured_compute(const Json& record);
 // Of a measured, simulated or predicted one: those stand in tables.
 bool has_row(const Json& record);
 

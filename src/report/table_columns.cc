@@ -229,7 +229,7 @@ bool is_repeat_axis(const Axis& axis) {
 std::string row_mark(const Json& record) {
   std::string mark;
   if (is_simulated(record)) mark += 'S';
-  if (is_predicted(record)) mark += 'P';
+  if (is_predicted(record)) mark += has_measured_compute(record) ? 'V' : 'P';
   if (copies_locally(record)) mark += 'L';
   const Json* oversubscribed = find_value(record, "load.oversubscribed");
   if (oversubscribed != nullptr && *oversubscribed == true) mark += '!';

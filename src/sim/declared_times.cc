@@ -155,6 +155,9 @@ void DeclaredTimesSum::add_slow_links(double* own_s) const {
 
 std::vector<double> DeclaredTimesSum::ffn_of_ranks(const Placement& placement,
                                                    const std::vector<std::int64_t>& rows_per_slot) {
+  if (predicted_.shards != nullptr) {
+    return std::vector<double>(static_cast<std::size_t>(placement.ep_size), 0);
+  }
   if (predicted_.costs == nullptr) return ffn_s(point_, costs_, placement, rows_per_slot);
   std::vector<double> seconds;
   for (std::size_t rank = 0; rank < static_cast<std::size_t>(placement.ep_size); ++rank) {
@@ -168,6 +171,18 @@ std::vector<double> DeclaredTimesSum::ffn_of_ranks(const Placement& placement,
     distance_.ffn_basis = std::max(distance_.ffn_basis, forecast->basis);
   }
   return seconds;
+}
+
+// Of the routing at hand.
+void DeclaredTimesSum::put_measured(std::size_t row, double* own_s) const {
+  for (std::size_t s = 0; s < kNumStages; ++s) {
+    const auto stage = static_cast<Stage>(s);
+    if (!is_own_stage(stage)) continue;
+    const StageSpan span = predicted_.shards->at(times_.num_routings, ep_rank_of_row_[row], stage);
+    own_s[s] = predicted_.bound == Bound::low    ? span.low_s
+               : predicted_.bound == Bound::high ? span.high_s
+                                                 : span.seconds;
+  }
 }
 
 void DeclaredTimesSum::predict_row(std::size_t row, const LayerVolume& volume, double ffn_s,
@@ -225,6 +240,7 @@ void DeclaredTimesSum::add_layer(const Trace& trace, const Placement& placement)
     } else {
       put_row(row, volume, ffn_s, own_s + row * kNumStages);
     }
+    if (predicted_.shards != nullptr) put_measured(row, own_s + row * kNumStages);
   }
   const bool over_links = times_.exchanges == Exchanges::between_ranks;
   if (predicted_.costs == nullptr && over_links) add_slow_links(own_s);

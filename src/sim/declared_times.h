@@ -5,6 +5,7 @@
 
 #include "base/stage.h"
 #include "costs/stage_costs.h"
+#include "costs/virtual_shards.h"
 #include "plan/plan.h"
 #include "sim/exchange_volume.h"
 #include "workload/placement.h"
@@ -43,9 +44,12 @@ struct DeclaredTimes {
 // With calibrated costs (`predicted`) all of it comes from those instead: expert_ffn from the table
 // with the rows of the rank's own slots, dispatch and combine from the model of its bytes by kind
 // of link, the others from lines over the rank's tokens or peers.
+//
+// With measured shards their own stages are those, whatever the costs are.
 struct PredictedCosts {
   const StageCosts* costs = nullptr;
   Bound bound = Bound::central;
+  const VirtualShards* shards = nullptr;  // of all routings of the point
 };
 class DeclaredTimesSum {
  public:
@@ -61,6 +65,7 @@ class DeclaredTimesSum {
   void add_slow_links(double* own_s) const;
   std::vector<double> ffn_of_ranks(const Placement& placement,
                                    const std::vector<std::int64_t>& rows_per_slot);
+  void put_measured(std::size_t row, double* own_s) const;
   void predict_row(std::size_t row, const LayerVolume& volume, double ffn_s, double* own_s);
 
   const SweepPoint& point_;

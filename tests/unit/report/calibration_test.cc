@@ -98,5 +98,29 @@ TEST(Calibration, DamagedRecordsAreNoCrash) {
   EXPECT_EQ(calibration_json(run)["device"], "a GPU");
 }
 
+// Where FFNs are measured elsewhere, any kernel's exchanges will do, and no table is needed.
+TEST(Calibration, NeedsNoFfnsWhereTheyAreMeasured) {
+  Calibration run = calibration(1);
+  for (Json& record : run.run.points) record["point"]["placement"] = "eplb";
+  SweepPoint kernel = sample_point(8, 8);
+  kernel.grouped_gemm = "other";
+  EXPECT_THROW(calibrated_costs(run, kernel), ConfigError);
+  EXPECT_THROW(calibrated_costs(run, sample_point(8, 8)), ConfigError);
+  run.ffn_from = FfnFrom::measurement;
+  const StageCosts costs = calibrated_costs(run, kernel);
+  EXPECT_TRUE(costs.ffn.empty());
+  EXPECT_TRUE(costs.dispatch.within);
+}
+
+TEST(Calibration, IsOfTheRanksThatMeasure) {
+  Calibration run = calibration(1);
+  run.run.run["threads_per_rank"] = 2;
+  EXPECT_NO_THROW(check_device(run, "a GPU", 2));
+  EXPECT_THROW(check_device(run, "a GPU", 1), ConfigError);
+  EXPECT_THROW(check_device(run, "another", 2), ConfigError);
+  run.run.run["simulated"] = true;
+  EXPECT_NO_THROW(check_device(run, "another", 1));
+}
+
 }  // namespace
 }  // namespace epsweep::testing

@@ -2,6 +2,7 @@
 
 #include "base/error.h"
 #include "report/prediction_json.h"
+#include "report/table_columns.h"
 #include "report/tables.h"
 #include "sample_point.h"
 
@@ -76,6 +77,36 @@ TEST(Prediction, ReportShowsItBesideMeasured) {
   PointRecordInput without = predicted_input(16e6);
   without.ceilings.reset();
   EXPECT_EQ(report_of(without).find("Predicted from"), std::string::npos);
+}
+
+// A predicted point, with its label where compute was measured.
+Json predicted_record(const Json& label) {
+  PointRecordInput input = measured_input(sample_point(2, 8));
+  input.state = PointState::predicted;
+  input.check = CheckResult{.verdict = CheckVerdict::not_run};
+  input.prediction = {{"from", "calibration a"}, {"layer", {{"low_us", 1.0}}}};
+  if (!label.is_null()) input.prediction["label"] = label;
+  return make_point_record(input);
+}
+
+TEST(Prediction, MeasuredComputeIsLabelledInEveryTable) {
+  const auto report_of = [](const std::vector<Json>& records) {
+    return report_text({{.dir = "a", .run = Json::object(), .points = records}});
+  };
+  const char* const label = "measured compute + predicted exchange";
+  const Json computed = predicted_record(label), plain = predicted_record(nullptr);
+  EXPECT_EQ(row_mark(computed), "V");
+  EXPECT_EQ(row_mark(plain), "P");
+  const std::string text = report_of({computed});
+  EXPECT_NE(text.find("V measured compute + predicted exchange: router, permute, expert_ffn and "
+                      "unpermute timed on ranks in their place, exchanges from calibration a"),
+            std::string::npos)
+      << text;
+  EXPECT_EQ(text.find("nothing was measured"), std::string::npos);
+  const std::string without = report_of({plain});
+  EXPECT_EQ(without.find(label), std::string::npos);
+  EXPECT_NE(without.find("P predicted from calibration a: nothing was measured or checked"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim_case.h"
+
 namespace epsweep {
 namespace {
 
@@ -223,6 +225,71 @@ TEST(DeclaredTimes, BoundsOfForecastsAreTaken) {
   const double central_s = dispatch_s(Bound::central);
   EXPECT_NEAR(dispatch_s(Bound::high), 1.05 * central_s, 1e-12);
   EXPECT_NEAR(dispatch_s(Bound::low), 0.97 * central_s, 1e-12);
+}
+
+// Both ranks of EP2 in one layer: 40 and 70 us of FFN, between 38 and 45, 65 and 90.
+VirtualShards two_shards() {
+  const auto us = [](double p50, double low, double high) {
+    return StageSpan{.seconds = p50 * 1e-6, .low_s = low * 1e-6, .high_s = high * 1e-6};
+  };
+  const auto shard = [&us](int ep_rank, const StageSpan& ffn) {
+    MeasuredShard made{.ep_rank = ep_rank, .of_routing = {{}}};
+    auto& stages = made.of_routing[0];
+    stages[static_cast<std::size_t>(Stage::router)] = us(3, 2, 4);
+    stages[static_cast<std::size_t>(Stage::permute)] = us(2, 1, 3);
+    stages[static_cast<std::size_t>(Stage::expert_ffn)] = ffn;
+    stages[static_cast<std::size_t>(Stage::unpermute)] = us(5, 4, 6);
+    return made;
+  };
+  return VirtualShards({{{3, 2}, {5, 2}}}, {2, 2},
+                       {shard(0, us(40, 38, 45)), shard(1, us(70, 65, 90))});
+}
+
+// Measured own stages and declared exchanges: 3 + 2 + 70 + 5 us of the slowest ranks, and 10 us
+// with 16 bytes of counts, with three rows there and three rows back at 1 us a row.
+TEST(DeclaredTimes, OfMeasuredShardsAndADeclaredExchange) {
+  SimCosts costs;
+  costs.intra = {.alpha_us = 10, .bytes_per_s = 128e6};
+  costs.self = {.alpha_us = 0, .bytes_per_s = 1e18};
+  SweepPoint point = small_point(2);
+  point.sim = std::make_shared<const SimCosts>(costs);
+  const VirtualShards shards = two_shards();
+  const auto times_at = [&](Bound bound) {
+    DeclaredTimesSum sum(point, group_layout(2, 2, point.mapping, point.groups),
+                         {.costs = nullptr, .bound = bound, .shards = &shards});
+    sum.add_layer(kTrace, contiguous(2));
+    return sum.finish();
+  };
+  const DeclaredTimes times = times_at(Bound::central);
+  EXPECT_NEAR(times.at(0, 0, Stage::expert_ffn), 40e-6, kEps);
+  EXPECT_NEAR(times.at(0, 1, Stage::expert_ffn), 70e-6, kEps);
+  EXPECT_NEAR(times.at(0, 1, Stage::router), 3e-6, kEps);
+  EXPECT_NEAR(times.at(0, 1, Stage::dispatch), 13e-6, kEps);
+  const PointSummary summary = testing::simulated(times, {}, 6);
+  EXPECT_NEAR(*summary.all_stages.slowest_s.p50, (3 + 2 + 70 + 5 + 10.125 + 13 + 13) * 1e-6, 1e-10);
+  EXPECT_NEAR(times_at(Bound::low).at(0, 1, Stage::expert_ffn), 65e-6, kEps);
+  EXPECT_NEAR(times_at(Bound::high).at(0, 1, Stage::expert_ffn), 90e-6, kEps);
+  EXPECT_NEAR(times_at(Bound::high).at(0, 1, Stage::dispatch), 13e-6, kEps);
+}
+
+// A calibration's exchange of 10 us, one doubling away, widens by [-3, +5] % beside them; it needs
+// no table of FFNs.
+TEST(DeclaredTimes, OfMeasuredShardsAndACalibratedExchange) {
+  const FabricLine line{
+      .line = {.alpha_s = 10e-6, .beta_bytes_per_s = 1e18}, .narrowest = 1, .widest = 1};
+  StageCosts costs;
+  costs.dispatch.within = costs.combine.within = line;
+  const VirtualShards shards = two_shards();
+  const SweepPoint point = small_point(2);
+  const auto layer_us = [&](Bound bound) {
+    DeclaredTimesSum sum(point, group_layout(2, 2, point.mapping, point.groups),
+                         {.costs = &costs, .bound = bound, .shards = &shards});
+    sum.add_layer(kTrace, contiguous(2));
+    return *testing::simulated(sum.finish(), {}, 6).all_stages.slowest_s.p50 * 1e6;
+  };
+  EXPECT_NEAR(layer_us(Bound::central), 80 + 2 * 10, 1e-3);
+  EXPECT_NEAR(layer_us(Bound::low), 2 + 1 + 65 + 4 + 2 * 9.7, 1e-3);
+  EXPECT_NEAR(layer_us(Bound::high), 4 + 3 + 90 + 6 + 2 * 10.5, 1e-3);
 }
 
 }  // namespace
