@@ -1,7 +1,7 @@
-// oneDNN 2.x: compiled matrix products and how they want their weights. But for `padded`, every call
-// runs on one thread; OpenMP is told so per calling thread (omp_set_num_threads is thread-local),
-// because a barrier inside a product of half a millisecond costs ten times that when another rank
-// holds the core.
+// oneDNN 2.x: compiled matrix products and how they want their weights. Every call runs on one
+// thread; OpenMP is told so per calling thread (omp_set_num_threads is thread-local), because a
+// barrier inside a product of half a millisecond costs ten times that when another rank holds the
+// core.
 #pragma once
 
 #include <cstdint>
@@ -17,21 +17,15 @@ namespace epsweep::onednn {
 
 using dnnl::memory;
 
-// How many threads oneDNN uses when it is called from this one, while this lives.
-class Threads {
+class OneThread {
  public:
-  explicit Threads(int number) : before_(omp_get_max_threads()) { omp_set_num_threads(number); }
-  ~Threads() { omp_set_num_threads(before_); }
-  Threads(const Threads&) = delete;
-  Threads& operator=(const Threads&) = delete;
+  OneThread() : before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
 
  private:
   int before_;
-};
-
-class OneThread : Threads {
- public:
-  OneThread() : Threads(1) {}
 };
 
 const dnnl::engine& cpu_engine();
