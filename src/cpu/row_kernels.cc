@@ -1,10 +1,12 @@
 #include "cpu/row_kernels.h"
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
 #include "base/bfloat16.h"
+#include "cpu/row_loops.h"
 #include "cpu/vector_math.h"
 
 // EPSWEEP_MULTIVERSION comes from CMakeLists.txt: the compiler makes one copy of each function per
@@ -12,10 +14,6 @@
 
 namespace epsweep {
 namespace {
-
-// 16 lanes; narrower machines split it. Only ever local, so its calling convention never matters.
-using Lanes = float __attribute__((vector_size(64)));
-constexpr std::int64_t kLanes = 16;
 
 inline float silu_product(float gate, float up) {
   return gate * fast_sigmoid(gate) * up;
@@ -34,11 +32,8 @@ void swiglu_row(const float* gate, const float* up, std::int64_t cols, float* ou
 }
 
 EPSWEEP_MULTIVERSION
-void swiglu_row(const std::uint16_t* gate, const std::uint16_t* up, std::int64_t cols,
-                std::uint16_t* out) {
-  for (std::int64_t c = 0; c < cols; ++c) {
-    out[c] = bf16_of_float(silu_product(float_of_bf16(gate[c]), float_of_bf16(up[c])));
-  }
+void swiglu_row(const BusyRow& gate, const BusyRow& up, std::int64_t cols, std::uint16_t* out) {
+  swiglu<PutPlainly>(gate, up, cols, out);
 }
 
 EPSWEEP_MULTIVERSION
@@ -47,19 +42,21 @@ void squared_relu_row(const float* in, std::int64_t cols, float* out) {
 }
 
 EPSWEEP_MULTIVERSION
-void squared_relu_row(const std::uint16_t* in, std::int64_t cols, std::uint16_t* out) {
-  for (std::int64_t c = 0; c < cols; ++c)
-    out[c] = bf16_of_float(squared_relu(float_of_bf16(in[c])));
+void squared_relu_row(const BusyRow& in, std::int64_t cols, std::uint16_t* out) {
+  map_row<PutPlainly>(in, in, cols, out, [](std::uint32_t value, std::uint32_t) {
+    const auto square = std::bit_cast<std::uint32_t>(squared_relu(std::bit_cast<float>(value)));
+    return square + 0x7fffU + ((square >> 16) & 1U);  // as bf16_of_float() for such NaNs
+  });
 }
 
 EPSWEEP_MULTIVERSION
-void add_scaled_row(float weight, const float* in, std::int64_t cols, float* out) {
-  for (std::int64_t c = 0; c < cols; ++c) out[c] += weight * in[c];
+void sum_rows(const RowSum<float>& sum, std::int64_t cols, float* out) {
+  add_rows<PutPlainly>(sum, cols, out);
 }
 
 EPSWEEP_MULTIVERSION
-void add_scaled_row(float weight, const std::uint16_t* in, std::int64_t cols, float* out) {
-  for (std::int64_t c = 0; c < cols; ++c) out[c] += weight * float_of_bf16(in[c]);
+void sum_rows(const RowSum<std::uint16_t>& sum, std::int64_t cols, float* out) {
+  add_rows<PutPlainly>(sum, cols, out);
 }
 
 EPSWEEP_MULTIVERSION
