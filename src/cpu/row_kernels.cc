@@ -1,6 +1,5 @@
 #include "cpu/row_kernels.h"
 
-#include <array>
 #include <bit>
 #include <cmath>
 #include <cstring>
@@ -67,53 +66,6 @@ void widen_row(const std::uint16_t* in, std::int64_t cols, float* out) {
 EPSWEEP_MULTIVERSION
 void narrow_row(const float* in, std::int64_t cols, std::uint16_t* out) {
   for (std::int64_t c = 0; c < cols; ++c) out[c] = bf16_of_float(in[c]);
-}
-
-// 16 accumulators of 16 lanes: every loaded vector is used four times.
-EPSWEEP_MULTIVERSION
-void gate_block_4x4(const float* x, const float* gate, std::int64_t hidden_dim, float* block) {
-  std::array<Lanes, 16> sums{};
-  std::int64_t h = 0;
-  for (; h + kLanes <= hidden_dim; h += kLanes) {
-    std::array<Lanes, 4> a, b;
-    for (std::size_t i = 0; i < 4; ++i) {
-      std::memcpy(&a[i], x + static_cast<std::int64_t>(i) * hidden_dim + h, sizeof(Lanes));
-      std::memcpy(&b[i], gate + static_cast<std::int64_t>(i) * hidden_dim + h, sizeof(Lanes));
-    }
-    for (std::size_t t = 0; t < 4; ++t) {
-      for (std::size_t e = 0; e < 4; ++e) sums[t * 4 + e] += a[t] * b[e];
-    }
-  }
-  for (std::int64_t t = 0; t < 4; ++t) {
-    for (std::int64_t e = 0; e < 4; ++e) {
-      float sum = 0;
-      for (int lane = 0; lane < kLanes; ++lane)
-        sum += sums[static_cast<std::size_t>(t * 4 + e)][lane];
-      for (std::int64_t i = h; i < hidden_dim; ++i) {
-        sum += x[t * hidden_dim + i] * gate[e * hidden_dim + i];
-      }
-      block[t * 4 + e] = sum;
-    }
-  }
-}
-
-EPSWEEP_MULTIVERSION
-float gate_dot(const float* x, const float* gate, std::int64_t hidden_dim) {
-  std::array<Lanes, 4> sums{};
-  std::int64_t h = 0;
-  for (; h + 4 * kLanes <= hidden_dim; h += 4 * kLanes) {
-    for (std::size_t i = 0; i < 4; ++i) {
-      Lanes a, b;
-      std::memcpy(&a, x + h + static_cast<std::int64_t>(i) * kLanes, sizeof(Lanes));
-      std::memcpy(&b, gate + h + static_cast<std::int64_t>(i) * kLanes, sizeof(Lanes));
-      sums[i] += a * b;
-    }
-  }
-  const Lanes total = (sums[0] + sums[1]) + (sums[2] + sums[3]);
-  float sum = 0;
-  for (int lane = 0; lane < kLanes; ++lane) sum += total[lane];
-  for (; h < hidden_dim; ++h) sum += x[h] * gate[h];
-  return sum;
 }
 
 EPSWEEP_MULTIVERSION

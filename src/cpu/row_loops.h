@@ -32,15 +32,16 @@ struct PutPlainly {
 };
 
 template <typename Function>
-inline std::uint32_t of_both_halves(std::uint32_t a, std::uint32_t b, const Function& function) {
+[[gnu::always_inline]] inline std::uint32_t of_both_halves(std::uint32_t a, std::uint32_t b,
+                                                           const Function& function) {
   return (function(a << 16, b << 16) >> 16) | (function(a & kUpper, b & kUpper) & kUpper);
 }
 
 // out[c] = function(a.row[c], b.row[c]), as the upper half of a word; the begins of the next rows
 // are fetched.
 template <typename Put, typename Function>
-inline void map_row(const BusyRow& a, const BusyRow& b, std::int64_t cols, std::uint16_t* out,
-                    const Function& function) {
+[[gnu::always_inline]] inline void map_row(const BusyRow& a, const BusyRow& b, std::int64_t cols,
+                                           std::uint16_t* out, const Function& function) {
   constexpr std::int64_t kLine = 32;
   const std::int64_t ahead = std::min(kAheadCols, cols);
   std::int64_t c = 0;
@@ -65,25 +66,27 @@ inline void map_row(const BusyRow& a, const BusyRow& b, std::int64_t cols, std::
 
 // silu(gate) * up. Rounded to the nearest; exact ties, which hardly any product with a sigmoid is,
 // go away from zero. NaN stays NaN: no operand has low bits that could carry.
-inline std::uint32_t silu_product_bits(std::uint32_t gate, std::uint32_t up) {
+[[gnu::always_inline]] inline std::uint32_t silu_product_bits(std::uint32_t gate,
+                                                              std::uint32_t up) {
   const auto value = std::bit_cast<float>(gate);
   const float product = value * coarse_sigmoid(value) * std::bit_cast<float>(up);
   return std::bit_cast<std::uint32_t>(product) + 0x8000U;
 }
 
 template <typename Put>
-inline void swiglu(const BusyRow& gate, const BusyRow& up, std::int64_t cols, std::uint16_t* out) {
+[[gnu::always_inline]] inline void swiglu(const BusyRow& gate, const BusyRow& up, std::int64_t cols,
+                                          std::uint16_t* out) {
   map_row<Put>(gate, up, cols, out, silu_product_bits);
 }
 
 // 32 elements as two vectors, of bf16 the lower and the upper halves; store_pair() puts them in
 // order again.
-inline void load_pair(const float* in, Lanes& first, Lanes& second) {
+[[gnu::always_inline]] inline void load_pair(const float* in, Lanes& first, Lanes& second) {
   std::memcpy(&first, in, sizeof(first));
   std::memcpy(&second, in + kLanes, sizeof(second));
 }
 
-inline void load_pair(const std::uint16_t* in, Lanes& lower, Lanes& upper) {
+[[gnu::always_inline]] inline void load_pair(const std::uint16_t* in, Lanes& lower, Lanes& upper) {
   Words words;
   std::memcpy(&words, in, sizeof(words));
   lower = reinterpret_cast<Lanes>(words << 16);
@@ -91,30 +94,32 @@ inline void load_pair(const std::uint16_t* in, Lanes& lower, Lanes& upper) {
 }
 
 template <typename Put>
-inline void store_pair(const float*, const Lanes& first, const Lanes& second, float* out) {
+[[gnu::always_inline]] inline void store_pair(const float*, const Lanes& first, const Lanes& second,
+                                              float* out) {
   const Lanes both[2] = {first, second};
   Put::template put<sizeof(both)>(both, out);
 }
 
 template <typename Put>
-inline void store_pair(const std::uint16_t*, const Lanes& lower, const Lanes& upper, float* out) {
+[[gnu::always_inline]] inline void store_pair(const std::uint16_t*, const Lanes& lower,
+                                              const Lanes& upper, float* out) {
   constexpr Words kFirst = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
   const Lanes both[2] = {__builtin_shuffle(lower, upper, kFirst),
                          __builtin_shuffle(lower, upper, kFirst + 8U)};
   Put::template put<sizeof(both)>(both, out);
 }
 
-inline float element(float value) {
+[[gnu::always_inline]] inline float element(float value) {
   return value;
 }
 
-inline float element(std::uint16_t value) {
+[[gnu::always_inline]] inline float element(std::uint16_t value) {
   return float_of_bf16(value);
 }
 
 // Asks for the columns [begin, begin + 32) of the rows that are needed later.
 template <typename Element>
-inline void fetch_columns(const RowSum<Element>& sum, std::int64_t begin) {
+[[gnu::always_inline]] inline void fetch_columns(const RowSum<Element>& sum, std::int64_t begin) {
   constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(Element));
   for (const std::int32_t row : sum.ahead_rows) {
     for (std::int64_t c = begin; c < begin + 2 * kLanes; c += kLine) {
@@ -125,7 +130,8 @@ inline void fetch_columns(const RowSum<Element>& sum, std::int64_t begin) {
 
 // Two vectors of sums stay in registers while all rows are added.
 template <typename Put, typename Element>
-inline void add_rows(const RowSum<Element>& sum, std::int64_t cols, float* out) {
+[[gnu::always_inline]] inline void add_rows(const RowSum<Element>& sum, std::int64_t cols,
+                                            float* out) {
   const auto weight = [&](std::size_t j) { return sum.weights ? sum.weights[j] : 1.0F; };
   std::int64_t c = 0;
   for (; c + 2 * kLanes <= cols; c += 2 * kLanes) {

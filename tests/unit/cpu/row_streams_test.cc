@@ -48,9 +48,9 @@ std::vector<std::uint16_t> random_bf16(std::size_t count, std::uint64_t key) {
 TEST(RowStreams, CopyAnySizeToAnyAddress) {
   const std::vector<std::uint16_t> source = random_bf16(2500, 1);
   const auto* from = reinterpret_cast<const char*>(source.data());
-  for (const std::size_t offset : {0, 2, 16, 24}) {
-    for (const std::size_t count : {0, 1, 63, 64, 65, 200, 4096, 4111}) {
-      for (const std::size_t shift : {0, 6}) {
+  for (const std::size_t offset : {0U, 2U, 16U, 24U}) {
+    for (const std::size_t count : {0U, 1U, 63U, 64U, 65U, 200U, 4096U, 4111U}) {
+      for (const std::size_t shift : {0U, 6U}) {
         Target target(offset, count);
         stream_row(from + shift, from, target.data<char>(), static_cast<std::int64_t>(count));
         stream_fence();
@@ -63,8 +63,8 @@ TEST(RowStreams, CopyAnySizeToAnyAddress) {
 
 TEST(RowStreams, SwigluIsThatOfTheCaches) {
   const std::vector<std::uint16_t> gate = random_bf16(2000, 2), up = random_bf16(2000, 3);
-  for (const std::size_t offset : {0, 2, 16}) {
-    for (const std::size_t cols : {1, 31, 32, 33, 1024, 1999}) {
+  for (const std::size_t offset : {0U, 2U, 16U}) {
+    for (const std::size_t cols : {1U, 31U, 32U, 33U, 1024U, 1999U}) {
       std::vector<std::uint16_t> expected(cols);
       const BusyRow gates = {gate.data(), gate.data()}, ups = {up.data(), up.data()};
       const auto count = static_cast<std::int64_t>(cols);
@@ -82,8 +82,8 @@ template <typename Element>
 void check_sums(const std::vector<Element>& in) {
   const std::vector<std::int32_t> rows = {2, 0, 3};
   const std::vector<float> weights = {0.3F, -1.7F, 0.01F};
-  for (const std::size_t cols : {1, 31, 32, 95, 512}) {
-    for (const std::size_t num_rows : {0, 1, 3}) {
+  for (const std::size_t cols : {1U, 31U, 32U, 95U, 512U}) {
+    for (const std::size_t num_rows : {0U, 1U, 3U}) {
       for (const float* weight : {weights.data(), static_cast<const float*>(nullptr)}) {
         const RowSum<Element> sum = {.in = in.data(),
                                      .stride = static_cast<std::int64_t>(cols),
@@ -94,8 +94,10 @@ void check_sums(const std::vector<Element>& in) {
         const auto count = static_cast<std::int64_t>(cols);
         std::vector<float> expected(cols);
         sum_rows(sum, count, expected.data());
-        if (num_rows == 0) EXPECT_EQ(expected, std::vector<float>(cols));
-        for (const std::size_t offset : {0, 4, 16}) {
+        if (num_rows == 0) {
+          EXPECT_EQ(expected, std::vector<float>(cols));
+        }
+        for (const std::size_t offset : {0U, 4U, 16U}) {
           Target target(offset, 4 * cols);
           stream_sum_rows(sum, count, target.data<float>());
           stream_fence();
