@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <type_traits>
 
 #include "base/slot_order.h"
@@ -18,22 +17,6 @@ constexpr std::int64_t kBytesPerChunk = 256 << 10;
 // Columns whose sums stay in the level-1 cache until they are narrowed, and for which lines of the
 // next columns are fetched.
 constexpr std::int64_t kSumCols = 512;
-// Below this an op's results may still be in a cache when the next op reads them.
-constexpr std::int64_t kStreamFrom = std::int64_t{4} << 20;
-
-enum class Stores { cached, streamed };
-
-// For an op that writes so many bytes.
-Stores stores_of(std::int64_t bytes) {
-  return bytes < kStreamFrom ? Stores::cached : Stores::streamed;
-}
-
-// `next` as stream_row().
-void write_row(Stores stores, const void* from, const void* next, void* to, std::int64_t bytes) {
-  if (stores == Stores::streamed) return stream_row(from, next, to, bytes);
-  std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
 constexpr std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);
 }

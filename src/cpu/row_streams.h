@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 
 #include "cpu/row_kernels.h"
 
@@ -19,5 +20,22 @@ void stream_swiglu_row(const BusyRow& gate, const BusyRow& up, std::int64_t cols
 void stream_sum_rows(const RowSum<float>& sum, std::int64_t cols, float* out);
 void stream_sum_rows(const RowSum<std::uint16_t>& sum, std::int64_t cols, float* out);
 void stream_fence();
+
+// Below this a result may still be in a cache when it is read.
+inline constexpr std::int64_t kStreamFrom = std::int64_t{4} << 20;
+
+enum class Stores { cached, streamed };
+
+// For a result of so many bytes.
+inline Stores stores_of(std::int64_t bytes) {
+  return bytes < kStreamFrom ? Stores::cached : Stores::streamed;
+}
+
+// As stream_row(), either way.
+inline void write_row(Stores stores, const void* from, const void* next, void* to,
+                      std::int64_t bytes) {
+  if (stores == Stores::streamed) return stream_row(from, next, to, bytes);
+  std::memcpy(to, from, static_cast<std::size_t>(bytes));
+}
 
 }  // namespace epsweep
