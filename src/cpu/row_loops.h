@@ -21,8 +21,10 @@ inline constexpr std::int64_t kLanes = 16;
 // The upper of the two bf16 of a word. Loops over bf16 widen either half of a word by leaving the
 // other out, which costs a vector machine half of what unpacking does.
 inline constexpr std::uint32_t kUpper = 0xffff0000U;
-// Elements ahead at which lines of a row are asked for, some 150 ns before they are used.
-inline constexpr std::int64_t kAheadCols = 768;
+// Elements ahead at which the lines of a row are asked for, into the level-2 cache: far enough that
+// they are there in time, which the level-1 cache would be too small for.
+inline constexpr std::int64_t kAheadCols = 1536;
+inline constexpr int kReads = 0, kLevel2 = 2;  // arguments of __builtin_prefetch
 
 struct PutPlainly {
   template <std::size_t bytes>
@@ -47,8 +49,8 @@ template <typename Put, typename Function>
   std::int64_t c = 0;
   for (; c + kLine <= cols; c += kLine) {
     const std::int64_t at = c + ahead;
-    __builtin_prefetch(at < cols ? a.row + at : a.next + (at - cols));
-    __builtin_prefetch(at < cols ? b.row + at : b.next + (at - cols));
+    __builtin_prefetch(at < cols ? a.row + at : a.next + (at - cols), kReads, kLevel2);
+    __builtin_prefetch(at < cols ? b.row + at : b.next + (at - cols), kReads, kLevel2);
     alignas(64) std::uint32_t results[kLine / 2];
     for (std::int64_t w = 0; w < kLine / 2; ++w) {
       std::uint32_t first, second;
