@@ -1,9 +1,10 @@
 #include "cpu/exchange_rows.h"
 
-#include <cstring>
+#include <cstddef>
 #include <string>
 
 #include "base/error.h"
+#include "cpu/row_streams.h"
 
 namespace epsweep {
 namespace {
@@ -37,9 +38,12 @@ void copy_own_rows(const EpGroup& group, const Buffer& send, Buffer& recv, const
                    const RowOffsets& offsets) {
   const auto self = static_cast<std::size_t>(group.ep_rank());
   if (rows.send[self] == 0) return;
-  std::memcpy(static_cast<std::byte*>(recv.data()) + offsets.recv[self] * rows.row_bytes,
-              static_cast<const std::byte*>(send.data()) + offsets.send[self] * rows.row_bytes,
-              static_cast<std::size_t>(rows.send[self] * rows.row_bytes));
+  const auto* from =
+      static_cast<const std::byte*>(send.data()) + offsets.send[self] * rows.row_bytes;
+  const std::int64_t bytes = rows.send[self] * rows.row_bytes;
+  write_row(stores_of(bytes), from, from,
+            static_cast<std::byte*>(recv.data()) + offsets.recv[self] * rows.row_bytes, bytes);
+  stream_fence();
 }
 
 }  // namespace epsweep

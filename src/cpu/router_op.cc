@@ -5,13 +5,24 @@
 #include <functional>
 
 #include "base/error.h"
+#include "cpu/cpu_backend.h"
+#include "cpu/gate_product.h"
 #include "cpu/row_kernels.h"
 
 namespace epsweep {
 namespace {
 
-// Tokens that share one pass over the gate matrix: 32 rows of fp32 stay in a level-2 cache.
-constexpr std::int64_t kBlockTokens = 32;
+// fp32 rows of tokens that share one pass over the gate matrix and stay in a level-2 cache.
+constexpr std::int64_t kBlockBytes = 1 << 20;
+constexpr std::int64_t kMostTokens = 128;
+
+// Tokens per block, a multiple of four: enough blocks for every thread.
+std::int64_t block_tokens(const RouterOp& op, int num_threads) {
+  const std::int64_t share = (op.num_tokens + num_threads - 1) / num_threads;
+  const std::int64_t fit = kBlockBytes / (op.hidden_dim * std::int64_t{sizeof(float)});
+  const std::int64_t block = std::min({share, fit, kMostTokens});
+  return std::max<std::int64_t>(4, (block + 3) / 4 * 4);
+}
 
 std::size_t size(std::int64_t value) {
   return static_cast<std::size_t>(value);
@@ -24,30 +35,6 @@ void load_rows(const RouterOp& op, const Buffer& x, std::int64_t begin, std::int
                 size(count * op.hidden_dim) * sizeof(float));
   } else {
     widen_row(x.as<std::uint16_t>().data() + begin * op.hidden_dim, count * op.hidden_dim, rows);
-  }
-}
-
-// logits[count][num_experts] = rows[count][hidden_dim] * gate[num_experts][hidden_dim]^T. Edges go
-// element by element.
-void gate_gemm(const RouterOp& op, const float* rows, const float* gate, std::int64_t count,
-               float* logits) {
-  const std::int64_t experts = op.num_experts, hidden = op.hidden_dim;
-  for (std::int64_t e = 0; e < experts; e += 4) {
-    for (std::int64_t t = 0; t < count; t += 4) {
-      if (e + 4 <= experts && t + 4 <= count) {
-        float block[16];
-        gate_block_4x4(rows + t * hidden, gate + e * hidden, hidden, block);
-        for (std::int64_t i = 0; i < 4; ++i) {
-          std::memcpy(logits + (t + i) * experts + e, block + 4 * i, 4 * sizeof(float));
-        }
-        continue;
-      }
-      for (std::int64_t i = t; i < std::min(t + 4, count); ++i) {
-        for (std::int64_t j = e; j < std::min(e + 4, experts); ++j) {
-          logits[i * experts + j] = gate_dot(rows + i * hidden, gate + j * hidden, hidden);
-        }
-      }
-    }
   }
 }
 
@@ -82,14 +69,19 @@ void weigh(const RouterOp& op, std::span<const float> scores,
 
 }  // namespace
 
-void CpuRouter::reserve(int num_workers, const RouterOp& op) {
+void CpuRouter::reserve(int num_workers, std::int64_t block, const RouterOp& op) {
   scratch_.resize(std::max(scratch_.size(), size(num_workers)));
   for (Scratch& scratch : scratch_) {
     const auto grow = [](std::vector<float>& values, std::int64_t wanted) {
       if (values.size() < size(wanted)) values.resize(size(wanted));
     };
-    grow(scratch.rows, kBlockTokens * op.hidden_dim);
-    grow(scratch.logits, kBlockTokens * op.num_experts);
+    const auto grow_aligned = [](Buffer& values, std::int64_t wanted) {
+      const std::int64_t bytes = wanted * std::int64_t{sizeof(float)};
+      if (values.bytes() < bytes) values = make_cpu_buffer(bytes);
+    };
+    grow_aligned(scratch.rows, block * op.hidden_dim);
+    grow_aligned(scratch.sums, GateProduct{.tokens = block}.num_sums());
+    grow(scratch.logits, block * op.num_experts);
     grow(scratch.biased, op.num_experts);
     scratch.groups.reserve(op.groups);
   }
@@ -111,16 +103,20 @@ void CpuRouter::run(ThreadPool& pool, const RouterOp& op, const Buffer& x, const
   EPS_EXPECT(op.num_experts % op.groups.num_groups == 0, "expert groups of unequal size");
   EPS_EXPECT(op.top_k <= op.num_experts / op.groups.num_groups * op.groups.topk_groups,
              "top_k exceeds the number of experts that may be chosen");
-  reserve(pool.num_threads(), op);
-  // Enough blocks for every thread, in steps of the 4-row kernel.
-  const std::int64_t share = (op.num_tokens + pool.num_threads() - 1) / pool.num_threads();
-  const std::int64_t block = std::clamp<std::int64_t>((share + 3) / 4 * 4, 4, kBlockTokens);
+  const std::int64_t block = block_tokens(op, pool.num_threads());
+  reserve(pool.num_threads(), block, op);
   const std::size_t top_k = size(op.top_k), experts = size(op.num_experts);
   pool.run((op.num_tokens + block - 1) / block, [&](std::int64_t item, int worker) {
     Scratch& scratch = scratch_[size(worker)];
     const std::int64_t begin = item * block, count = std::min(block, op.num_tokens - begin);
-    load_rows(op, x, begin, count, scratch.rows.data());
-    gate_gemm(op, scratch.rows.data(), gate.as<float>().data(), count, scratch.logits.data());
+    float* const rows = scratch.rows.as<float>().data();
+    load_rows(op, x, begin, count, rows);
+    gate_product({.x = rows,
+                  .gate = gate.as<float>().data(),
+                  .tokens = count,
+                  .experts = op.num_experts,
+                  .hidden = op.hidden_dim},
+                 scratch.sums.as<float>().data(), scratch.logits.data());
     for (std::int64_t t = 0; t < count; ++t) {
       const std::span<float> scores(scratch.logits.data() + t * op.num_experts, experts);
       const std::size_t at = size(begin + t) * top_k;

@@ -20,12 +20,13 @@ class CpuRouter {
 
  private:
   struct Scratch {
-    std::vector<float> rows;    // [block][hidden_dim]
+    Buffer rows;                // fp32 [block][hidden_dim], at the begin of a cache line
+    Buffer sums;                // fp32, of gate_product()
     std::vector<float> logits;  // [block][num_experts], then the scores
     std::vector<float> biased;  // [num_experts]
     GroupScratch<float> groups;
   };
-  void reserve(int num_workers, const RouterOp& op);
+  void reserve(int num_workers, std::int64_t block, const RouterOp& op);
   static void choose(const RouterOp& op, std::span<const float> values, Scratch& scratch,
                      std::span<std::int32_t> chosen);
 

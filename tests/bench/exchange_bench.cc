@@ -1,7 +1,8 @@
 // Dispatch + combine of one EP group as large as the world, against bare MPI_Alltoallv of the same
 // counts. A program, not a test: it asserts no times.
 //   mpirun -np 8 exchange_bench [rounds] [iterations] [tokens per rank]
-// Printed per load: median of the rounds' ratios to bare MPI_Alltoallv (smallest - largest). A
+// First the exchange of counts, from a common start to the end of the slowest rank. Then, printed
+// per load: median of the rounds' ratios to bare MPI_Alltoallv (smallest - largest). A
 // round's time is the median over iterations of the slowest rank's time in each.
 #include <algorithm>
 #include <array>
@@ -181,6 +182,58 @@ void measure(const Comm& world, int tokens, Skew skew, int rounds, int iteration
   for (const auto& transport : transports) transport->close();
 }
 
+// Seconds from a moment all ranks wait for, spinning, to the end of the slowest rank, of every
+// iteration, ascending: a host's ranks share CLOCK_MONOTONIC. Nobody waits for a late start, only
+// for messages.
+std::vector<double> times_from_common_start(const Comm& world, const std::function<void()>& call,
+                                            int iterations) {
+  std::vector<double> own, slowest(static_cast<std::size_t>(iterations));
+  for (int i = 0; i < iterations; ++i) {
+    double start = monotonic_s() + 30e-6;
+    check_mpi(MPI_Allreduce(MPI_IN_PLACE, &start, 1, MPI_DOUBLE, MPI_MAX, world.raw()), "start");
+    while (monotonic_s() < start) {
+    }
+    call();
+    own.push_back(monotonic_s() - start);
+  }
+  check_mpi(MPI_Allreduce(own.data(), slowest.data(), iterations, MPI_DOUBLE, MPI_MAX, world.raw()),
+            "slowest rank of each iteration");
+  std::sort(slowest.begin(), slowest.end());
+  return slowest;
+}
+
+// What count_exchange asks of the transport, beside MPI_Alltoall of as many counts; in turns.
+void measure_counts(const Comm& world, int num_slots, int rounds, int iterations) {
+  const EpGroup group(world, 0, 1);
+  const int size = world.size(), own_slots = num_slots / size;
+  const std::vector<int> slots_of_rank(static_cast<std::size_t>(size), own_slots);
+  const std::int64_t bytes = std::int64_t{8} * own_slots * size;
+  Buffer send(std::calloc(1, static_cast<std::size_t>(bytes)), bytes, std::free);
+  Buffer recv(std::calloc(1, static_cast<std::size_t>(bytes)), bytes, std::free);
+  const auto transport = TransportCatalog::instance().at("pairwise").make(group, nullptr);
+  NoLane lane;
+  const auto counts = [&] { transport->exchange_counts(lane, send, recv, slots_of_rank); };
+  const auto bare = [&] {
+    MPI_Alltoall(send.data(), own_slots, MPI_INT64_T, recv.data(), own_slots, MPI_INT64_T,
+                 world.raw());
+  };
+  std::vector<double> times, bare_times;
+  for (int round = 0; round < rounds; ++round) {
+    for (const double time : times_from_common_start(world, counts, iterations)) {
+      times.push_back(time);
+    }
+    for (const double time : times_from_common_start(world, bare, iterations)) {
+      bare_times.push_back(time);
+    }
+  }
+  if (world.rank() == 0) {
+    std::printf("counts of %3d slots: p50 %.2f us, p10 %.2f; MPI_Alltoall p50 %.2f us, p10 %.2f\n",
+                num_slots, nearest_rank(times, 0.5) * 1e6, nearest_rank(times, 0.1) * 1e6,
+                nearest_rank(bare_times, 0.5) * 1e6, nearest_rank(bare_times, 0.1) * 1e6);
+  }
+  transport->close();
+}
+
 void run(int argc, char** argv) {
   const MpiEnvironment environment(argc, argv);
   const int rounds = argc > 1 ? std::max(1, std::atoi(argv[1])) : 9;
@@ -190,6 +243,9 @@ void run(int argc, char** argv) {
   if (environment.world().rank() == 0) {
     std::printf("%d ranks, %d rounds of %d iterations; tokens per rank, load, times\n",
                 environment.world().size(), rounds, iterations);
+  }
+  for (const int slots : {64, 256}) {
+    measure_counts(environment.world(), slots, rounds, 10 * iterations);
   }
   for (const Skew skew : {Skew::uniform, Skew::lognormal}) {
     for (const int tokens : ladder) {

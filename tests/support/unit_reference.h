@@ -64,13 +64,19 @@ inline std::vector<float> row_of_unit_rank(const SweepPoint& point, const Assign
   std::vector<float> row(cols);
   for (int rank = 0; rank < point.ep_size; ++rank) {
     if (std::ranges::find(rank_of_choice, rank) == rank_of_choice.end()) continue;
-    std::vector<float> partial(cols);
+    std::vector<std::int32_t> rows;
+    std::vector<float> weights, partial(cols);
     for (std::size_t j = 0; j < rank_of_choice.size(); ++j) {
       if (rank_of_choice[j] != rank) continue;
       const auto assignment = static_cast<std::size_t>(token) * rank_of_choice.size() + j;
-      add_scaled_row(all.weights[assignment], all.rows.data() + assignment * cols,
-                     std::ssize(partial), partial.data());
+      rows.push_back(static_cast<std::int32_t>(assignment));
+      weights.push_back(all.weights[assignment]);
     }
+    sum_rows(RowSum<float>{.in = all.rows.data(),
+                           .stride = std::ssize(partial),
+                           .rows = rows,
+                           .weights = weights.data()},
+             std::ssize(partial), partial.data());
     for (std::size_t c = 0; c < cols; ++c) {
       row[c] += point.dtype == DType::fp32 ? partial[c] : float_of_bf16(bf16_of_float(partial[c]));
     }

@@ -310,6 +310,45 @@ TEST_P(CpuTokenOpsTest, SegmentReduce) {
   }
 }
 
+// 9 MB in one op go past the caches; in three ops of 3 MB they do not.
+TEST_P(CpuTokenOpsTest, LargeResultsAreThoseOfSmallOps) {
+  const std::int64_t rows = 3 * 730, cols = 2056, part = rows / 3;
+  const Buffer in = random_buffer(DType::bf16, rows * 2 * cols, 4, 12);
+  Buffer large = poisoned(rows * cols * 2), small = poisoned(part * cols * 2);
+  ops_.activation(*lane_, Activation::swiglu, DType::bf16, rows, cols, in, large);
+  Buffer slice = poisoned(part * 2 * cols * 2);
+  for (std::int64_t i = 0; i < 3; ++i) {
+    std::memcpy(slice.data(), in.as<char>().data() + i * slice.bytes(),
+                static_cast<std::size_t>(slice.bytes()));
+    ops_.activation(*lane_, Activation::swiglu, DType::bf16, part, cols, slice, small);
+    EXPECT_EQ(std::memcmp(large.as<char>().data() + i * small.bytes(), small.data(),
+                          static_cast<std::size_t>(small.bytes())),
+              0);
+  }
+
+  const std::vector<std::int32_t> order = shuffled(static_cast<std::int32_t>(rows));
+  const Buffer index = host_view(order);
+  Buffer gathered = poisoned(large.bytes()), back = poisoned(large.bytes());
+  const RowIndex all{.buffer = &index, .count = rows};
+  ops_.gather_rows(*lane_, large, all, cols * 2, gathered);
+  ops_.scatter_rows(*lane_, gathered, cols * 2, 1, all, cols * 2, back);
+  EXPECT_EQ(std::memcmp(back.data(), large.data(), static_cast<std::size_t>(back.bytes())), 0);
+
+  const Buffer weights = random_buffer(DType::fp32, rows, 7);
+  Buffer sums = poisoned(part * cols * 4);
+  ops_.weighted_reduce(*lane_, DType::bf16, 3, all, weights, cols, large, sums);
+  for (std::int64_t t = 0; t < part; t += 17) {
+    for (std::int64_t c = 0; c < cols; ++c) {
+      double sum = 0;
+      for (std::int64_t j = 3 * t; j < 3 * t + 3; ++j) {
+        sum += at(weights, DType::fp32, j) *
+               at(large, DType::bf16, order[static_cast<std::size_t>(j)] * cols + c);
+      }
+      ASSERT_NEAR(at(sums, DType::fp32, t * cols + c), sum, 1e-4) << t << " " << c;
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Threads, CpuTokenOpsTest, testing::Values(1, 2));
 
 TEST(VectorMath, AccurateEverywhere) {
