@@ -112,7 +112,7 @@ class CpuBackend final : public Backend {
 const bool registered = BackendCatalog::instance().add({.name = "cpu",
                                                         .summary = "host cores, one share per rank",
                                                         .default_transport = "pairwise",
-                                                        .default_grouped_gemm = "onednn",
+                                                        .default_grouped_gemm = "amx",
                                                         .make = make_cpu_backend});
 
 }  // namespace

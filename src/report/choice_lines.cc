@@ -61,9 +61,18 @@ std::string gemm_lines(const std::string& label, const Json& choices) {
       left_out.push_back(fmt::format("{} ({})", candidate.name, candidate.left_out));
     }
   }
-  std::string text = fmt::format("  {}: {}\n    {}", label, join(taken), join(times));
-  if (!left_out.empty()) text += "; left out: " + join(left_out);
-  return text + "\n";
+  std::string text = fmt::format("  {}: {}\n", label, join(taken));
+  std::string details = join(times);
+  if (!left_out.empty()) {
+    details += std::string(details.empty() ? "" : "; ") + "left out: " + join(left_out);
+  }
+  return text + "    " + details + "\n";
+}
+
+// Nothing to say of a kernel that had nothing to choose from.
+bool tells(const Json& choices) {
+  return std::ranges::any_of(choices,
+                             [](const Json& choice) { return !choice.at("candidates").empty(); });
 }
 
 std::string label_of(const TableRow& row, const std::vector<Axis>& varying,
@@ -83,7 +92,7 @@ std::string choice_text(const std::vector<TableRow>& rows, const std::vector<Axi
   for (const TableRow& row : rows) {
     for (const std::string gemm : {"gate_up", "down"}) {
       const Json* choices = find_value(*row.record, "m_distribution." + gemm + ".choices");
-      if (choices == nullptr || !choices->is_array() || choices->empty()) continue;
+      if (choices == nullptr || !choices->is_array() || !tells(*choices)) continue;
       lines += gemm_lines(label_of(row, varying, gemm), *choices);
     }
   }

@@ -102,8 +102,9 @@ std::string m_distribution_formula() {
          "without what a library's own tiles add inside a call; stored_rows: rows of memory the "
          "products read from; workspace_bytes: device or host memory of the kernel besides "
          "weights, inputs and outputs, of the largest rank, all layers. choices: what a kernel "
-         "that picks among others measured (median us, caches flushed, on that rank's own row "
-         "counts) and chose: the fastest, or the one of fewest calls within 2 % of it";
+         "that picks among others took, and what it measured (median us, caches flushed, on that "
+         "rank's own row counts; auto_cpu: from its table by rows of an expert, added up): the "
+         "fastest, or the one of fewest calls within 2 % of it. amx: the code it runs";
 }
 
 }  // namespace epsweep

@@ -57,7 +57,7 @@ TEST(Ceilings, AreMeasuredByAllRanksBeforeTheFirstPoint) {
     ASSERT_THAT(gemm["flop_per_s_of_rank"], SizeIs(2)) << dtype;
     for (const Json& rate : gemm["flop_per_s_of_rank"]) EXPECT_TRUE(is_rate(rate));
     EXPECT_LE(gemm["slowest_flop_per_s"].get<double>(), gemm["fastest_flop_per_s"].get<double>());
-    EXPECT_EQ(gemm["kernel_of_rank"][1], "onednn");
+    EXPECT_EQ(gemm["kernel_of_rank"][1], "amx");
   }
   for (const char* key :
        {"read_bytes_per_s_of_rank", "copy_bytes_per_s_of_rank", "streamed_bytes_of_rank"}) {

@@ -160,7 +160,7 @@ TEST(LadderRun, PlannedStopsAreRecordedAndNotRun) {
   }
   EXPECT_EQ(run.records[4]["reason"], "beyond 64 tokens: kv_memory stopped the series");
   EXPECT_EQ(run.records[0]["serving_memory"]["max_sequences_per_rank"], 16);
-  EXPECT_THAT(run.result.out, HasSubstr("EP2 pairwise onednn: stopped at 64 tokens by kv_memory"));
+  EXPECT_THAT(run.result.out, HasSubstr("EP2 pairwise amx: stopped at 64 tokens by kv_memory"));
 }
 
 // 4096 experts of 805 million parameters: 6.6 TB, more than any machine has.
@@ -200,7 +200,7 @@ TEST(LadderRun, AnObjectiveThatIsMetStopsNothing) {
       toy_experiment({"concurrency: {fixed_global: [16, 32]}", "latency_objective_us: 1e9"}));
   EXPECT_EQ(run.result.exit_code, 0) << run.result.err;
   EXPECT_THAT(run.result.out,
-              HasSubstr("EP2 pairwise onednn: reached the end of the ladder at 32 tokens"));
+              HasSubstr("EP2 pairwise amx: reached the end of the ladder at 32 tokens"));
 }
 
 }  // namespace

@@ -1,16 +1,16 @@
-// How close expert_ffn comes to what this machine can do. Weights are cold (flushed, then swept in
-// order). Every cell brings its own ceilings, measured around it because the machine's speed
-// drifts, so compare the ratios and not the rates:
+// How close expert_ffn comes to what this machine can do, with every kernel of the CPU. Weights are
+// cold (flushed, then swept in order). A cell is one shape and number of rows per expert; in each
+// of its rounds all kernels run once between two measurements of the roofs, because the machine's
+// speed drifts: compare ratios within a round, not rates of different ones.
 //   read    plain read of as many cold bytes as the weights have
-//   plain   oneDNN as it comes: its own layout, one call per expert, the same cold weights
-//   thin    one expert with warm weights, again and again: what no cold kernel reaches
-//   square  2048 x 2048 x 2048, warm
-// plain, thin and square count the matrix products only; expert_ffn includes the activation.
-// With one thread all times are CPU seconds, which other load on the core
-// does not lengthen; with more they are wall seconds.
+//   square  2048 x 2048 x 2048 with amx, warm
+//   plain   oneDNN as it comes: its own layout, one call per expert and matrix, its own threads,
+//           the same cold weights; products only, while a kernel's time has the activation in it
+// With one thread all times are CPU seconds, which other load on the core does not lengthen; with
+// more they are wall seconds.
 //
 //   ffn_bench [--shape olmoe|deepseek-v2-lite|deepseek-v3|all] [--rows 1,8,128] [--rounds 3]
-//             [--threads 1] [--kernel onednn] [--csv 1]
+//             [--threads 1] [--kernels amx,auto_cpu,onednn,loop,padded] [--csv 1]
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
@@ -48,17 +48,17 @@ const std::vector<Shape> kShapes = {{"olmoe", 2048, 1024, 64},
                                     {"deepseek-v3", 7168, 2048, 8}};
 
 struct Options {
-  std::string shape = "all", kernel = "onednn";
+  std::string shape = "all";
+  std::vector<std::string> kernels = {"amx", "auto_cpu", "onednn", "loop", "padded"};
   std::vector<std::int64_t> rows = {1, 2, 4, 8, 16, 32, 64, 128, 256, 512};
   int rounds = 3, threads = 1;
   bool csv = false;
 };
 
-// One round of one cell.
-struct Sample {
-  double weight_gbs = 0, gflops = 0;
-  double activation_share = 0;
-  double read_gbs = 0, plain_gflops = 0, thin_gflops = 0, square_gflops = 0;
+// One round of one cell; GFLOP/s but for the read.
+struct Round {
+  double read_gbs = 0, square = 0, plain = 0;
+  std::vector<double> kernels, activation_share;
 };
 
 // Normal bf16 values around 1/128.
@@ -73,8 +73,8 @@ void fill_bf16(std::uint64_t key, void* out, std::int64_t count) {
 }
 
 using Lanes = std::uint64_t __attribute__((vector_size(64)));
-// The best plain read loop here, of those with one to eight streams, prefetched by 0.5 to 256 KiB: one
-// line after the other, 2 KiB ahead.
+// The best plain read loop here, of those with one to eight streams, prefetched by 0.5 to 256 KiB:
+// one line after the other, 2 KiB ahead.
 EPSWEEP_MULTIVERSION
 std::uint64_t read_all(const char* data, std::int64_t bytes) {
   Lanes sum = {};
@@ -180,44 +180,28 @@ void run_ffn(Bench& bench, Ffn& ffn, const std::vector<std::int64_t>& rows) {
   bench.lane->synchronize();
 }
 
-// Shortest of repeated runs over one expert, whose weights stay warm.
-double best_s(Bench& bench, GroupedGemm& gemm, const Buffer& in, Buffer& out, std::int64_t rows) {
-  const std::vector<std::int64_t> counts = {rows};
-  gemm.warm(counts);
-  gemm.run(*bench.lane, in, out, counts);
-  double best = 1e9, spent = 0;
-  for (int repeat = 0; repeat < 3 || (spent < 0.02 && repeat < 100); ++repeat) {
-    const double begin = seconds_now(bench.threads);
-    gemm.run(*bench.lane, in, out, counts);
-    bench.lane->synchronize();
-    const double took = seconds_now(bench.threads) - begin;
-    best = std::min(best, took);
-    spent += took;
+// Warm; the shortest of a few.
+class SquareCeiling {
+ public:
+  SquareCeiling(Bench& bench, int threads)
+      : bench_(bench), gemm_(make_gemm("amx", {1, kSide, kSide, DType::bf16}, threads)) {
+    gemm_->warm(rows_);
   }
-  return best;
-}
-
-// oneDNN's own speed: one expert, one call per matrix (`loop`) or sliced (`onednn`), the faster.
-struct GemmCeiling {
-  GemmCeiling(const Shape& shape, int threads)
-      : whole("loop", shape, 1, threads),
-        sliced("onednn", shape, 1, threads),
-        square(make_gemm("loop", {1, 2048, 2048, DType::bf16}, threads)) {}
-
-  double thin_gflops(Bench& bench, std::int64_t rows) {
-    const double up = std::min(best_s(bench, *whole.gate_up, bench.x, bench.wide, rows),
-                               best_s(bench, *sliced.gate_up, bench.x, bench.wide, rows));
-    const double down = std::min(best_s(bench, *whole.down, bench.narrow, bench.y, rows),
-                                 best_s(bench, *sliced.down, bench.narrow, bench.y, rows));
-    const Shape& shape = bench.shape;
-    return static_cast<double>(6 * shape.hidden * shape.ffn * rows) / (up + down) * 1e-9;
-  }
-  double square_gflops(Bench& bench) {
-    return 2 * 0x1p33 / best_s(bench, *square, bench.x, bench.wide, 2048) * 1e-9;
+  double gflops() {
+    double best = 1e9;
+    for (int repeat = 0; repeat < 3; ++repeat) {
+      const double begin = seconds_now(bench_.threads);
+      gemm_->run(*bench_.lane, bench_.x, bench_.wide, rows_);
+      best = std::min(best, seconds_now(bench_.threads) - begin);
+    }
+    return 2.0 * kSide * kSide * kSide / best * 1e-9;
   }
 
-  Ffn whole, sliced;
-  std::unique_ptr<GroupedGemm> square;
+ private:
+  static constexpr std::int64_t kSide = 2048;
+  Bench& bench_;
+  std::unique_ptr<GroupedGemm> gemm_;
+  std::vector<std::int64_t> rows_ = {kSide};
 };
 
 // oneDNN as it comes, over the same number of cold weights.
@@ -234,108 +218,114 @@ struct PlainCeiling {
   }
 
   double gflops(Bench& bench, std::int64_t rows) {
-    gate_up.prepare(rows);
-    down.prepare(rows);
-    const double begin = seconds_now(1);
+    gate_up.prepare(rows, bench.threads);
+    down.prepare(rows, bench.threads);
+    const double begin = seconds_now(bench.threads);
     gate_up.run(bench.x.data(), bench.wide.data());
     down.run(bench.narrow.data(), bench.y.data());
     return 2 * static_cast<double>(shape.weight_elements()) * static_cast<double>(rows) /
-           (seconds_now(1) - begin) * 1e-9;
+           (seconds_now(bench.threads) - begin) * 1e-9;
   }
 
   Shape shape;
   PlainOneDnn gate_up, down;
 };
 
-Sample measure(Bench& bench, Ffn& ffn, ReadCeiling& read, PlainCeiling& plain, GemmCeiling& gemm,
-               std::int64_t rows) {
+Round measure(Bench& bench, std::vector<Ffn>& kernels, ReadCeiling& read, PlainCeiling& plain,
+              SquareCeiling& square, std::int64_t rows) {
   const Shape& shape = bench.shape;
   const std::vector<std::int64_t> counts(static_cast<std::size_t>(shape.experts), rows);
-  ffn.gate_up->warm(counts);
-  ffn.down->warm(counts);
-  Sample sample;
-  sample.read_gbs = read.gbs();
-  ffn.gate_up->flush_weights();
-  ffn.down->flush_weights();
-  run_ffn(bench, ffn, counts);
-  const double seconds = bench.between(0, 3);
-  const auto elements = static_cast<double>(shape.weight_elements());
-  sample.weight_gbs = 2 * elements / seconds * 1e-9;
-  sample.gflops = 2 * elements * static_cast<double>(rows) / seconds * 1e-9;
-  sample.activation_share = bench.between(1, 2) / seconds;
-  sample.plain_gflops = plain.gflops(bench, rows);
-  sample.thin_gflops = gemm.thin_gflops(bench, rows);
-  sample.square_gflops = gemm.square_gflops(bench);
-  sample.read_gbs = std::max(sample.read_gbs, read.gbs());
-  return sample;
+  const double operations =
+      2 * static_cast<double>(shape.weight_elements()) * static_cast<double>(rows);
+  Round round;
+  round.read_gbs = read.gbs();
+  for (Ffn& ffn : kernels) {
+    ffn.gate_up->warm(counts);
+    ffn.down->warm(counts);
+    ffn.gate_up->flush_weights();
+    ffn.down->flush_weights();
+    run_ffn(bench, ffn, counts);
+    round.kernels.push_back(operations / bench.between(0, 3) * 1e-9);
+    round.activation_share.push_back(bench.between(1, 2) / bench.between(0, 3));
+  }
+  round.plain = plain.gflops(bench, rows);
+  round.square = square.gflops();
+  round.read_gbs = std::max(round.read_gbs, read.gbs());
+  return round;
 }
-
-struct Spread {
-  double median = 0, min = 0, max = 0;
-};
 
 template <typename Value>
-Spread spread(const std::vector<Sample>& samples, const Value& value) {
+double median_of(const std::vector<Round>& rounds, const Value& value) {
   std::vector<double> values;
-  for (const Sample& sample : samples) values.push_back(value(sample));
+  for (const Round& round : rounds) values.push_back(value(round));
   std::sort(values.begin(), values.end());
-  return {values[values.size() / 2], values.front(), values.back()};
+  return values[values.size() / 2];
 }
 
-std::string text(const Spread& s) {
-  return fmt::format("{:.2f} ({:.2f}-{:.2f})", s.median, s.min, s.max);
-}
-
-void print_cell(const Shape& shape, std::int64_t rows, const std::vector<Sample>& samples) {
-  fmt::print(
-      "{:<17}{:>5}{:>7.1f}{:>7.0f}{:>7.1f}{:>7.0f}{:>7.0f}{:>7.0f}{:>6.1f}%  {:<17} {:<17} {:<17} "
-      "{:<17}\n",
-      shape.name, rows, spread(samples, [](const Sample& s) { return s.weight_gbs; }).median,
-      spread(samples, [](const Sample& s) { return s.gflops; }).median,
-      spread(samples, [](const Sample& s) { return s.read_gbs; }).median,
-      spread(samples, [](const Sample& s) { return s.plain_gflops; }).median,
-      spread(samples, [](const Sample& s) { return s.thin_gflops; }).median,
-      spread(samples, [](const Sample& s) { return s.square_gflops; }).median,
-      100 * spread(samples, [](const Sample& s) { return s.activation_share; }).median,
-      text(spread(samples, [](const Sample& s) { return s.weight_gbs / s.read_gbs; })),
-      text(spread(samples, [](const Sample& s) { return s.gflops / s.plain_gflops; })),
-      text(spread(samples, [](const Sample& s) { return s.gflops / s.thin_gflops; })),
-      text(spread(samples, [](const Sample& s) { return s.gflops / s.square_gflops; })));
+// Per kernel: GFLOP/s; weight bytes per second of the read; times plain; times the best kernel.
+void print_cell(const Shape& shape, std::int64_t rows, const std::vector<Round>& rounds,
+                const Options& options) {
+  fmt::print("{:<17}{:>5}{:>7.1f}{:>7.0f}{:>7.0f}", shape.name, rows,
+             median_of(rounds, [](const Round& r) { return r.read_gbs; }),
+             median_of(rounds, [](const Round& r) { return r.square; }),
+             median_of(rounds, [](const Round& r) { return r.plain; }));
+  for (std::size_t i = 0; i < options.kernels.size(); ++i) {
+    fmt::print("  |{:>6.0f} {:>5.2f} {:>5.2f} {:>5.2f}",
+               median_of(rounds, [i](const Round& r) { return r.kernels[i]; }),
+               median_of(rounds,
+                         [i, rows](const Round& r) {
+                           return r.kernels[i] / static_cast<double>(rows) / r.read_gbs;
+                         }),
+               median_of(rounds, [i](const Round& r) { return r.kernels[i] / r.plain; }),
+               median_of(rounds, [i](const Round& r) {
+                 return r.kernels[i] / *std::max_element(r.kernels.begin(), r.kernels.end());
+               }));
+  }
+  fmt::print("  |{:>5.1f}%\n",
+             100 * median_of(rounds, [](const Round& r) { return r.activation_share[0]; }));
   std::fflush(stdout);
 }
 
-void print_csv(const Shape& shape, std::int64_t rows, const std::vector<Sample>& samples) {
-  for (std::size_t round = 0; round < samples.size(); ++round) {
-    const Sample& s = samples[round];
-    fmt::print("{},{},{},{},{},{},{},{},{},{}\n", shape.name, rows, round, s.weight_gbs, s.gflops,
-               s.read_gbs, s.plain_gflops, s.thin_gflops, s.square_gflops, s.activation_share);
+void print_csv(const Shape& shape, std::int64_t rows, const std::vector<Round>& rounds,
+               const Options& options) {
+  for (std::size_t round = 0; round < rounds.size(); ++round) {
+    const Round& r = rounds[round];
+    for (std::size_t i = 0; i < options.kernels.size(); ++i) {
+      fmt::print("{},{},{},{},{},{},{},{},{},{}\n", shape.name, options.threads, rows, round,
+                 options.kernels[i], r.kernels[i], r.activation_share[i], r.read_gbs, r.square,
+                 r.plain);
+    }
   }
 }
 
 void run_shape(const Shape& shape, const Options& options) {
   Bench bench(shape, options);
-  Ffn ffn(options.kernel, shape, shape.experts, options.threads);
+  std::vector<Ffn> kernels;
+  for (const std::string& kernel : options.kernels) {
+    kernels.emplace_back(kernel, shape, shape.experts, options.threads);
+  }
   ReadCeiling read(*bench.backend, 2 * shape.weight_elements(), options.threads);
   PlainCeiling plain(shape);
-  GemmCeiling gemm(shape, options.threads);
-  std::map<std::int64_t, std::vector<Sample>> samples;
+  SquareCeiling square(bench, options.threads);
+  std::map<std::int64_t, std::vector<Round>> rounds;
   for (int round = 0; round < options.rounds; ++round) {
-    for (const auto rows : options.rows)
-      samples[rows].push_back(measure(bench, ffn, read, plain, gemm, rows));
+    for (const auto rows : options.rows) {
+      rounds[rows].push_back(measure(bench, kernels, read, plain, square, rows));
+    }
   }
   const auto print = options.csv ? print_csv : print_cell;
-  for (const auto& [rows, of_rows] : samples) print(shape, rows, of_rows);
+  for (const auto& [rows, of_rows] : rounds) print(shape, rows, of_rows, options);
 }
 
-std::vector<std::int64_t> numbers(const std::string& list) {
-  std::vector<std::int64_t> result;
+std::vector<std::string> words_of(const std::string& list) {
+  std::vector<std::string> result;
   std::istringstream stream(list);
-  for (std::string item; std::getline(stream, item, ',');) result.push_back(std::stoll(item));
+  for (std::string item; std::getline(stream, item, ',');) result.push_back(item);
   return result;
 }
 
 Options parse(const std::vector<std::string>& words) {
-  std::map<std::string, std::string> given = {{"--shape", "all"}, {"--kernel", "onednn"},
+  std::map<std::string, std::string> given = {{"--shape", "all"}, {"--kernels", ""},
                                               {"--rounds", "3"},  {"--threads", "1"},
                                               {"--csv", "0"},     {"--rows", ""}};
   for (std::size_t i = 0; i < words.size(); i += 2) {
@@ -345,26 +335,29 @@ Options parse(const std::vector<std::string>& words) {
   }
   Options options;
   options.shape = given["--shape"];
-  options.kernel = given["--kernel"];
   options.rounds = std::stoi(given["--rounds"]);
   options.threads = std::stoi(given["--threads"]);
   options.csv = given["--csv"] != "0";
-  if (!given["--rows"].empty()) options.rows = numbers(given["--rows"]);
+  if (!given["--kernels"].empty()) options.kernels = words_of(given["--kernels"]);
+  if (given["--rows"].empty()) return options;
+  options.rows.clear();
+  for (const std::string& word : words_of(given["--rows"])) {
+    options.rows.push_back(std::stoll(word));
+  }
   return options;
 }
 
 void print_header(const Options& options) {
   if (options.csv) {
-    fmt::print(
-        "shape,rows,round,weight_gbs,gflops,read_gbs,plain_gflops,thin_gflops,square_gflops,act_"
-        "share\n");
+    fmt::print("shape,threads,rows,round,kernel,gflops,activation_share,read_gbs,square,plain\n");
     return;
   }
-  fmt::print("# {} thread(s), kernel {}; medians of {} rounds (min-max)\n", options.threads,
-             options.kernel, options.rounds);
-  fmt::print("{:<17}{:>5}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}{:>7}  {:<17} {:<17} {:<17} {:<17}\n",
-             "shape", "rows", "GB/s", "GF/s", "read", "plain", "thin", "square", "act", "of read",
-             "of plain", "of thin", "of square");
+  fmt::print(
+      "# {} thread(s), medians of {} rounds; each kernel: GFLOP/s, of read, of plain, of best\n",
+      options.threads, options.rounds);
+  fmt::print("{:<17}{:>5}{:>7}{:>7}{:>7}", "shape", "rows", "read", "square", "plain");
+  for (const std::string& kernel : options.kernels) fmt::print("  | {:<23}", kernel);
+  fmt::print("  | act of {}\n", options.kernels[0]);
 }
 
 void run(const Options& options) {

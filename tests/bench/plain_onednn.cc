@@ -72,8 +72,8 @@ PlainOneDnn::PlainOneDnn(int experts, std::int64_t n, std::int64_t k,
 
 PlainOneDnn::~PlainOneDnn() = default;
 
-void PlainOneDnn::prepare(std::int64_t rows) {
-  omp_set_num_threads(1);
+void PlainOneDnn::prepare(std::int64_t rows, int threads) {
+  omp_set_num_threads(threads);
   const auto desc = state_->product_for(rows);
   state_->rows = rows;
   state_->product = dnnl::inner_product_forward(desc);

@@ -14,9 +14,10 @@ class PlainOneDnn {
               std::function<void(int expert, void* out)> fill);
   ~PlainOneDnn();
 
-  // Packs for this row count (outside timing) and takes the weights out of the caches.
-  void prepare(std::int64_t rows);
-  // All experts, one after the other, on the calling thread; x and y hold experts * rows rows.
+  // Packs for this row count (outside timing) and takes the weights out of the caches. `threads`:
+  // of OpenMP, inside every product.
+  void prepare(std::int64_t rows, int threads);
+  // All experts, one after the other; x and y hold experts * rows rows.
   void run(const void* x, void* y);
 
  private:

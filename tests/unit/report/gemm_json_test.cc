@@ -90,5 +90,26 @@ TEST(ChoiceLines, ShowHowOftenAndHowFast) {
             "    gemv 10.0-40.0, loop 30.0-31.0; left out: odd (why)\n");
 }
 
+// amx says which code it runs: nothing to show unless it could not take its best.
+TEST(ChoiceLines, AreSilentWithoutCandidates) {
+  PointRecordInput input = measured_input(sample_point(2, 8));
+  FfnGemms gemms = two_by_two();
+  gemms.down[0][0].choice = {{"chosen", "tiles"}, {"candidates", Json::array()}};
+  input.gemms = gemms;
+  Json record = make_point_record(input);
+  EXPECT_EQ(choice_text({{&record, "a"}}, {}), "");
+  gemms.down[0][0].choice = {
+      {"chosen", "vectors"},
+      {"candidates", {{{"name", "tiles"}, {"us", nullptr}, {"left_out", "no AMX"}}}}};
+  input.gemms = gemms;
+  record = make_point_record(input);
+  EXPECT_EQ(choice_text({{&record, "a"}}, {}),
+            "\nKernels that were picked\n"
+            "  taken by (layer, rank)s; us: least to most of their cold medians, with the rank's "
+            "own rows\n"
+            "  EP2 8 tok/group down: vectors 1 of 1\n"
+            "    left out: tiles (no AMX)\n");
+}
+
 }  // namespace
 }  // namespace epsweep
