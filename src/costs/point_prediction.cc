@@ -4,6 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "costs/roofline.h"
+
 namespace epsweep {
 namespace {
 
@@ -41,18 +43,6 @@ std::optional<PredictedExchange> predict_exchange(const ExchangeLine& line, cons
                            .letter = bytes.letter};
 }
 
-// One rank in one layer.
-struct RankFfn {
-  double weight_s = 0, compute_s = 0;
-  double seconds() const { return std::max(weight_s, compute_s); }
-};
-
-RankFfn rank_ffn(const FfnWork& work, const RankCeilings& ceilings) {
-  const auto bytes = static_cast<double>(work.weight_bytes + work.weight_scale_bytes);
-  return {.weight_s = bytes / *ceilings.read_bytes_per_s,
-          .compute_s = static_cast<double>(work.flops) / *ceilings.flop_per_s};
-}
-
 std::optional<PredictedFfn> predict_ffn(const PointWorkload& workload, const GroupLayout& layout,
                                         const std::vector<RankCeilings>& ceilings) {
   const bool all_known = std::ranges::all_of(ceilings, [](const RankCeilings& rank) {
@@ -62,13 +52,15 @@ std::optional<PredictedFfn> predict_ffn(const PointWorkload& workload, const Gro
   PredictedFfn sum;
   std::map<int, int> times_slowest;
   for (const std::vector<FfnWork>& of_rank : workload.ffn_of_routing) {
-    RankFfn slowest;
+    FfnTimes slowest;
     int slowest_rank = -1;
     std::size_t row = 0;
     for (std::size_t world_rank = 0; world_rank < layout.ep_rank_of_rank.size(); ++world_rank) {
       const int ep_rank = layout.ep_rank_of_rank[world_rank];
       if (ep_rank < 0) continue;
-      const RankFfn ffn = rank_ffn(of_rank.at(static_cast<std::size_t>(ep_rank)), ceilings.at(row));
+      const RankCeilings& own = ceilings.at(row);
+      const FfnTimes ffn = ffn_times(of_rank.at(static_cast<std::size_t>(ep_rank)),
+                                     {*own.flop_per_s, *own.read_bytes_per_s});
       ++row;
       if (slowest_rank >= 0 && ffn.seconds() <= slowest.seconds()) continue;
       slowest = ffn;

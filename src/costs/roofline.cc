@@ -4,6 +4,12 @@
 
 namespace epsweep {
 
+FfnTimes ffn_times(const FfnWork& work, const RankRates& rates) {
+  return {.weight_s = static_cast<double>(work.weight_bytes + work.weight_scale_bytes) /
+                      rates.read_bytes_per_s,
+          .compute_s = static_cast<double>(work.flops) / rates.flop_per_s};
+}
+
 double FfnRoofline::attainable_flop_per_s() const {
   return std::min(rates.flop_per_s, rates.read_bytes_per_s * intensity());
 }

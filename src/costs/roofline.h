@@ -1,6 +1,7 @@
 // How close an expert FFN came to what its rank can do.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "costs/ffn_work.h"
@@ -12,6 +13,14 @@ struct RankRates {
   double flop_per_s = 0;        // large GEMM of the dtype
   double read_bytes_per_s = 0;  // streamed
 };
+
+// What a rank needs at least: its weights at the read rate and its operations at the GEMM rate, the
+// longer of which hides the other.
+struct FfnTimes {
+  double weight_s = 0, compute_s = 0;
+  double seconds() const { return std::max(weight_s, compute_s); }
+};
+FfnTimes ffn_times(const FfnWork& work, const RankRates& rates);
 
 enum class RooflineBound { memory, compute };
 constexpr const char* to_string(RooflineBound bound) {

@@ -19,9 +19,7 @@ double mean_of(std::span<const double> values) {
 // Seconds at the measured rates; rows where there are none.
 double roof_of(const FfnWork& work, const std::optional<RankRates>& rates) {
   if (!rates) return static_cast<double>(work.routed_rows);
-  return std::max(
-      static_cast<double>(work.flops) / rates->flop_per_s,
-      static_cast<double>(work.weight_bytes + work.weight_scale_bytes) / rates->read_bytes_per_s);
+  return ffn_times(work, *rates).seconds();
 }
 
 // [routings][ep_size], in what roof_of() gives.

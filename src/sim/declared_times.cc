@@ -5,6 +5,7 @@
 #include "base/error.h"
 #include "base/local_copy.h"
 #include "costs/ffn_work.h"
+#include "costs/roofline.h"
 #include "costs/uniform_ffn.h"
 #include "report/arrival.h"
 
@@ -58,10 +59,8 @@ std::vector<double> ffn_s(const SweepPoint& point, const SimCosts& costs,
   const FfnRates rates = ffn_rates(point, costs);
   std::vector<double> seconds;
   for (const FfnWork& work : ffn_work_of_ranks(point, placement, rows_per_slot)) {
-    const auto bytes = static_cast<double>(work.weight_bytes + work.weight_scale_bytes);
     seconds.push_back(costs.launch_us * kSPerUs +
-                      std::max(static_cast<double>(work.flops) / rates.flop_per_s,
-                               bytes / rates.weight_bytes_per_s));
+                      ffn_times(work, {rates.flop_per_s, rates.weight_bytes_per_s}).seconds());
   }
   return seconds;
 }

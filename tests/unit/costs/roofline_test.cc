@@ -62,5 +62,17 @@ TEST(Roofline, WithoutRowsTimeOrCeilingsThereIsNone) {
   EXPECT_FALSE(ffn_roofline(work(), model(), DType::bf16, 2, 1e-6, {.flop_per_s = 1e9}));
 }
 
+// 600 and 40 bytes at 100 a second, 3,000 operations at 500 a second.
+TEST(FfnTimes, TheLongerHidesTheOther) {
+  FfnWork work;
+  work.weight_bytes = 600;
+  work.weight_scale_bytes = 40;
+  work.flops = 3000;
+  const FfnTimes times = ffn_times(work, {.flop_per_s = 500, .read_bytes_per_s = 100});
+  EXPECT_DOUBLE_EQ(times.weight_s, 6.4);
+  EXPECT_DOUBLE_EQ(times.compute_s, 6);
+  EXPECT_DOUBLE_EQ(times.seconds(), 6.4);
+}
+
 }  // namespace
 }  // namespace epsweep
