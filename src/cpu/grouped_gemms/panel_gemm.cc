@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 
 #include "base/error.h"
 #include "cpu/cpu_backend.h"
@@ -34,10 +35,12 @@ void PanelGemm::prepare(const WeightSource& source) {
 void PanelGemm::warm(std::span<const std::int64_t> rows_per_expert) {
   EPS_EXPECT(rows_per_expert.size() == static_cast<std::size_t>(shape_.num_experts),
              "one row count per local expert");
-  std::int64_t scratch = 0;
+  std::int64_t scratch = 0, pieces = 0;
   for (const std::int64_t rows : rows_per_expert) {
     if (rows > 0) scratch = std::max(scratch, code_.scratch_bytes(shape_, block_rows(rows)));
+    pieces += num_blocks(rows) * ((weights_->panels() + piece_panels_ - 1) / piece_panels_);
   }
+  pieces_.reserve(static_cast<std::size_t>(pieces));
   for (Worker& worker : workers_) {
     if (worker.scratch.bytes() < scratch) worker.scratch = make_cpu_buffer(scratch);
   }
@@ -60,8 +63,7 @@ void PanelGemm::list_pieces(std::span<const std::int64_t> rows_per_expert,
   std::int64_t first_row = 0;
   for (int expert = 0; expert < shape_.num_experts; ++expert) {
     const std::int64_t rows = rows_per_expert[static_cast<std::size_t>(expert)];
-    const std::int64_t blocks =
-        taken[static_cast<std::size_t>(expert)] != 0 ? num_blocks(rows) : 0;
+    const std::int64_t blocks = taken[static_cast<std::size_t>(expert)] != 0 ? num_blocks(rows) : 0;
     for (std::int64_t panel = 0; panel < weights_->panels(); panel += piece_panels_) {
       for (std::int64_t block = 0; block < blocks; ++block) {
         const std::int64_t begin = rows * block / blocks, end = rows * (block + 1) / blocks;
@@ -73,7 +75,10 @@ void PanelGemm::list_pieces(std::span<const std::int64_t> rows_per_expert,
   // The largest last would leave all but one thread idle at the end. A single thread keeps memory
   // order.
   if (pool_.num_threads() == 1) return;
-  std::ranges::stable_sort(pieces_, std::ranges::greater(), &Piece::rows);
+  std::ranges::sort(pieces_, [](const Piece& a, const Piece& b) {
+    return std::tie(b.rows, a.first_row, a.first_panel) <
+           std::tie(a.rows, b.first_row, b.first_panel);
+  });
 }
 
 void PanelGemm::multiply(const Piece& piece, int worker, const Buffer& x, Buffer& y) {
@@ -126,7 +131,7 @@ GemmWork PanelGemm::run_some(const Buffer& x, Buffer& y,
 }
 
 std::unique_ptr<PanelGemm> make_panel_gemm(const GemmShape& shape, int num_threads,
-                                             const TileCode& tiles) {
+                                           const TileCode& tiles) {
   const std::string why_not = shape.dtype == DType::bf16 ? tiles.why_not : "AMX has no fp32";
   const PanelCode code = why_not.empty() ? tiles.code : vector_code(shape.dtype);
   auto choice = std::make_shared<GemmChoice>();

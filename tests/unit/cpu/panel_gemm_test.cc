@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cpu/grouped_gemms/packed_grouped_gemm.h"
 #include "gemm_case.h"
 
 namespace epsweep {
@@ -108,6 +109,54 @@ TEST(PanelGemm, CountsItsWorkspace) {
   const auto gemm = make_panel_gemm(given.shape, 2, tile_code());
   gemm->prepare(given.weights());
   EXPECT_EQ(run_gemm(*gemm, given).work.workspace_bytes, 2 * (7 * 16 * 6144 + 200 * 64 * 2));
+}
+
+// One copy of 2.1 GiB of weights, as both kernels read it: the last expert begins behind 2^31
+// bytes.
+TEST(PanelGemm, WeightsPastTwoGibibytes) {
+  constexpr int kExperts = 34;
+  constexpr std::int64_t kRows = 3;
+  const GemmShape shape{kExperts, 4096, 8192, DType::bf16};
+  const auto source = [](int expert) { return GemmCase::stream(Stream::expert_down, expert); };
+  auto weights = std::make_shared<WeightPanels>(shape);
+  ASSERT_GT((kExperts - 1) * weights->expert_bytes(), std::int64_t{1} << 31);
+  ThreadPool pool(2);
+  weights->load(source, pool);
+  std::vector<std::int64_t> rows(kExperts, 0);
+  rows.back() = kRows;
+  const GemmCase last{{1, shape.n, shape.k, DType::bf16}, {kRows}};
+  const Buffer x = last.input();
+
+  const auto own = make_panel_gemm(shape, 2, tile_code());
+  own->share(weights);
+  GemmResult result{last.output(), {}};
+  own->run(*inline_lane(), x, result.y, rows);
+  const std::vector<float> w = GemmCase::values(source(kExperts - 1), shape.n * shape.k);
+  for (const std::int64_t n : {std::int64_t{0}, std::int64_t{31}, shape.n - 1}) {
+    double sum = 0, magnitude = 0;
+    for (std::int64_t k = 0; k < shape.k; ++k) {
+      const double product = static_cast<double>(element_of(x, DType::bf16, k)) *
+                             static_cast<double>(w[static_cast<std::size_t>(n * shape.k + k)]);
+      sum += product;
+      magnitude += std::abs(product);
+    }
+    EXPECT_NEAR(static_cast<double>(element_of(result.y, DType::bf16, n)), sum,
+                std::abs(sum) * 0x1p-7 + magnitude * 0x1p-11)
+        << n;
+  }
+
+  if (const auto reason = PackedGemm::refuses(shape)) GTEST_SKIP() << *reason;
+  PackedGroupedGemm onednn(shape, 2, ExpertOrder::together);
+  if (!onednn.packed().takes_panels()) GTEST_SKIP() << "oneDNN has a layout of its own here";
+  onednn.packed().share(weights);
+  GemmResult other{last.output(), {}};
+  onednn.run(*inline_lane(), x, other.y, rows);
+  for (std::int64_t i = 0; i < kRows * shape.n; ++i) {
+    const auto ours = static_cast<double>(element_of(result.y, DType::bf16, i));
+    ASSERT_NEAR(static_cast<double>(element_of(other.y, DType::bf16, i)), ours,
+                std::abs(ours) * 0x1p-6 + 0x1p-6)
+        << i;
+  }
 }
 
 }  // namespace
