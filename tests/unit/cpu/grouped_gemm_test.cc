@@ -131,6 +131,21 @@ TEST(Loop, CountsItsWorkspace) {
   EXPECT_EQ(run_gemm(*prepared("reference", given, 2), given).work.workspace_bytes, 0);
 }
 
+// 7 rows for each of three experts: 21 rows of 96 and of 64 fp32 values, beside what the products
+// need; two copies beside the products' calls.
+TEST(Padded, CountsItsCopies) {
+  const GemmCase given{{3, 64, 96, DType::fp32}, {7, 0, 2}}, equal{given.shape, {7, 7, 7}};
+  if (const auto reason = GroupedGemmCatalog::instance().at("padded").refuses(given.shape)) {
+    GTEST_SKIP() << *reason;
+  }
+  const GemmWork work = run_gemm(*prepared("padded", given, 1), given).work;
+  const GemmWork products = run_gemm(*prepared("onednn", equal, 1), equal).work;
+  EXPECT_EQ(work.workspace_bytes, products.workspace_bytes + 21 * (96 + 64) * 4);
+  EXPECT_EQ(work.kernel_calls, products.kernel_calls + 2);
+  EXPECT_EQ(GroupedGemmCatalog::instance().at("padded").scratch_bytes(given.shape, given.rows),
+            21 * (96 + 64) * 4);
+}
+
 // A row's result must not depend on how many rows there are or where it lies.
 TEST(Reference, IsBitEqualWhateverTheOtherRows) {
   for (const DType dtype : {DType::bf16, DType::fp32}) {
