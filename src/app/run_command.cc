@@ -5,6 +5,7 @@
 #include "app/commands.h"
 #include "app/coordinator.h"
 #include "app/experiment.h"
+#include "app/in_world.h"
 #include "app/launch_facts.h"
 #include "app/plan_notes.h"
 #include "app/plan_table.h"
@@ -165,20 +166,7 @@ int run_in_world(const RunCommand& command, const Comm& world) {
 int run(const RunCommand& command) {
   // Of a launch with several ranks MPI sees to it that one of them complains.
   if (is_simulated(command) && !launched_with_ranks()) return run_simulated(command);
-  int argc = 0;
-  char** argv = nullptr;
-  const MpiEnvironment environment(argc, argv);
-  const Comm& world = environment.world();
-  try {
-    return run_in_world(command, world);
-  } catch (const ConfigError& error) {
-    // Configuration mistakes are agreed by all ranks, so one message is enough and nobody waits.
-    if (world.rank() == 0) log::error(error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    log::error(fmt::format("rank {} of {}: {}", world.rank(), world.size(), error.what()));
-    abort_world(static_cast<int>(ExitCode::failure));
-  }
+  return in_world([&](const Comm& world) { return run_in_world(command, world); });
 }
 
 }  // namespace epsweep

@@ -8,13 +8,13 @@
 #include <fmt/format.h>
 
 #include "app/experiment.h"
+#include "app/in_world.h"
 #include "app/signals.h"
 #include "app/sim_run.h"
 #include "app/virtual_ranks.h"
 #include "base/error.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "mpi/environment.h"
 #include "sim/names.h"
 
 namespace epsweep {
@@ -149,20 +149,8 @@ void check_virtual_options(const PredictCommand& command) {
 
 int predict_with_virtual_ranks(const PredictCommand& command, const RunCommand& launch,
                                const SourceMaker& make_source) {
-  int argc = 0;
-  char** argv = nullptr;
-  const MpiEnvironment environment(argc, argv);
-  const Comm& world = environment.world();
-  try {
-    return predict_in_world(command, launch, world, make_source);
-  } catch (const ConfigError& error) {
-    // Agreed by all ranks, so one message is enough and nobody waits.
-    if (world.rank() == 0) log::error(error.what());
-    return static_cast<int>(error.code());
-  } catch (const std::exception& error) {
-    log::error(fmt::format("rank {} of {}: {}", world.rank(), world.size(), error.what()));
-    abort_world(static_cast<int>(ExitCode::failure));
-  }
+  return in_world(
+      [&](const Comm& world) { return predict_in_world(command, launch, world, make_source); });
 }
 
 }  // namespace epsweep
